@@ -309,7 +309,7 @@ async def test_it_is_not_ready_before_everything_is_listed() -> None:
     assert running.why_not_ready() == "not listed yet: Node, Pod"
     for event in (Added(make_node("a")), Listed("Node"), Listed("Pod")):
         advisor.step(event, 0.0)
-    assert running.why_not_ready() == "the plugins are asked for the first time"
+    assert running.why_not_ready() == "the plugins are warming up"
 
 
 async def test_who_looks_is_answered_by_the_thread_that_advises() -> None:
@@ -335,7 +335,7 @@ async def test_nobody_looks_for_ever_while_a_plugin_hangs() -> None:
     async with advising(gate, counted, names_budget_seconds=0.02, look_seconds=0.02) as running:
         gate.is_open.clear()
         await running.filter(Asked(NEW_SIGNATURE, ["a"]))
-        with pytest.raises(TimeoutError, match=r"the plugins are busy, .* within 0\.02 s"):
+        with pytest.raises(TimeoutError, match=r"the plugins are busy; no answer within 0\.02 s"):
             await running.look(lambda: looks.append("late"))
         gate.is_open.set()
         assert await running.look(lambda: "now") == "now"

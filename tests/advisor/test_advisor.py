@@ -57,13 +57,13 @@ class Heard:
     def answered(self, decided: Decided, began_at: float) -> None:
         self.answers.append(decided)
 
-    def went_to(self, uid: str, node_name: str) -> None:
+    def pod_placed(self, uid: str, node_name: str) -> None:
         self.placed[uid] = node_name
 
     def plugin_failed(self, error: PluginError) -> None:
         self.errors.append(f"{error.plugin_name}: {error}")
 
-    def tells(self, profile: Profile) -> bool:
+    def wants_details(self, profile: Profile) -> bool:
         return False
 
     def filtered(self, pod: Pod, profile: Profile, nodes: Nodes) -> None:
@@ -467,7 +467,7 @@ def test_whatever_the_request_says_of_a_node_counts() -> None:
 
 def test_nodes_of_a_request_are_put_back_also_when_a_plugin_fails() -> None:
     made = with_nodes(advisor(Unreadable()), {"a": {}})
-    with pytest.raises(PluginError, match="a plugin read what cannot be read: volume v"):
+    with pytest.raises(PluginError, match="a plugin read an invalid quantity: volume v"):
         made.filter(Asked(make_pod("web"), ["a", "b"], [seen("a", LABELLED), seen("b")]), now=0.0)
     assert made.state.names == ["a"]
     assert "disk" not in made.state.node_at(0).labels

@@ -96,17 +96,17 @@ def test_a_plugin_is_found_by_its_place(site: Path, name: str, want: str) -> Non
         ),
         pytest.param(
             "outside_plugins:shelf",
-            "outside_plugins:shelf is no plugin: it is SameRack and must be a class",
+            "outside_plugins:shelf is not a plugin: it is SameRack and must be a class",
             id="not a class",
         ),
         pytest.param(
             "outside_plugins:Holder",
-            "outside_plugins:Holder is no plugin: the class must have a `name`, such as its own",
+            "outside_plugins:Holder is not a plugin: the class must have a `name`, such as its own",
             id="without a name",
         ),
         pytest.param(
             "outside_plugins:Before",
-            "outside_plugins:Before is no plugin: delete `reads`, which is no longer needed: "
+            "outside_plugins:Before is not a plugin: delete `reads`, which is no longer needed: "
             "what a "
             "plugin reads is recorded",
             id="written for an earlier version",

@@ -290,7 +290,7 @@ async def test_a_plugin_of_an_extender_that_reads_what_cannot_be_read_is_told() 
     showing = Showing()
     showing.shown = showing.shown_of(advisor)
     status, node = await showing.ask("/api/nodes/node-1")
-    reason = "a plugin read what cannot be read: volume v"
+    reason = "a plugin read an invalid quantity: volume v"
     rejected = [{"pod": "default/web", "plugin": "", "reasons": [reason]}]
     assert (status, node["rejections"]) == (200, rejected)
     status, found = await showing.ask("/api/explain/default/web")

@@ -165,13 +165,13 @@ def test_other_objects_are_called_by_their_kind() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "is_new", "is_over"),
     [
-        pytest.param(None, 1, True, False, id="comes and meets it"),
-        pytest.param(None, 0, False, False, id="comes and does not"),
-        pytest.param(0, 1, True, False, id="meets it now"),
-        pytest.param(1, 1, False, False, id="met it and does"),
-        pytest.param(1, 0, False, True, id="met it once"),
-        pytest.param(1, None, False, True, id="met it and goes"),
-        pytest.param(0, None, False, False, id="did not and goes"),
+        pytest.param(None, 1, True, False, id="is added and meets the condition"),
+        pytest.param(None, 0, False, False, id="is added and does not meet it"),
+        pytest.param(0, 1, True, False, id="starts to meet it"),
+        pytest.param(1, 1, False, False, id="met it and still does"),
+        pytest.param(1, 0, False, True, id="stops meeting it"),
+        pytest.param(1, None, False, True, id="met it and is removed"),
+        pytest.param(0, None, False, False, id="did not meet it and is removed"),
     ],
 )
 def test_what_is_new_and_what_is_over_where_a_thing(
@@ -198,18 +198,18 @@ PODS_GO = {"a pod goes", "a promise is dropped"}
 @pytest.mark.parametrize(
     ("touched", "wakes"),
     [
-        pytest.param(0, {"a node comes"}, id="touched nothing: only a new node is new to it"),
+        pytest.param(0, {"a node comes"}, id="touched nothing: only by a new node"),
         pytest.param(NODE, {"a node comes", "a node changes"}, id="touched the node"),
-        pytest.param(TAKEN, {"a node comes", *PODS_GO}, id="touched what the pods on it take"),
+        pytest.param(TAKEN, {"a node comes", *PODS_GO}, id="touched what the pods on a node take"),
         pytest.param(
             LABELS,
             {*HAPPENS} - {"an object comes", "a reading is published"},
-            id="touched the labels of its pods, which may have to be there",
+            id="touched the labels of a node's pods",
         ),
         pytest.param(
             READING,
             {"a node comes", *PODS_GO, "a reading is published"},
-            id="touched what is measured on it",
+            id="touched the reading of a node",
         ),
         pytest.param(
             NODES, {"a node comes", "a node goes", "a node changes"}, id="touched all nodes"
@@ -227,7 +227,7 @@ PODS_GO = {"a pod goes", "a promise is dropped"}
         pytest.param(
             READING << ANY_ROW,
             {*HAPPENS} - {"an object comes"},
-            id="touched what is measured on all nodes",
+            id="touched the readings of all nodes",
         ),
         pytest.param(
             FIRST_KIND, {"a node comes", "an object comes"}, id="touched objects of the first kind"

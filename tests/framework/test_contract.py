@@ -225,17 +225,17 @@ def scores_each_of_two(self: Any, pod: Pod, node: OneNode) -> int:
             {"weather": staticmethod(method)},
             'its public method "weather" is not in the contract, and names of its own methods must '
             "start with an underscore",
-            id="a method of its own",
+            id="a public method that is not in the contract",
         ),
         pytest.param(
             {"reads": 3},
             "delete `reads`, which is no longer needed: what a plugin reads is recorded",
-            id="what it reads",
+            id="the attribute reads of earlier versions",
         ),
         pytest.param(
             {"reads_about": method},
             "delete `reads_about`, which is no longer needed: what a plugin reads is recorded",
-            id="what it reads of other objects",
+            id="the method reads_about of earlier versions",
         ),
         *(
             pytest.param(

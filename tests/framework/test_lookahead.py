@@ -210,36 +210,40 @@ def test_rows_are_hardly_judged_ahead_where_others_have_to_be_judged_anyway() ->
     [
         pytest.param(
             lambda it: it.state.assume(pod(0, cpu="300m"), it.state.names[it.last]),
-            id="another pod comes to the row too",
+            id="a pod of another signature comes to the row too",
         ),
         pytest.param(
             lambda it: [
                 it.state.assume(pod(number, cpu="300m"), it.state.names[it.last + number])
                 for number in range(1, 9)
             ],
-            id="other pods come to the next rows",
+            id="pods of another signature come to the next rows",
         ),
         pytest.param(
             lambda it: it.state.assume(pod(7777), it.state.names[it.last]),
-            id="one of the signature comes that was not asked about",
+            id="a pod of the signature comes that was not decided on",
         ),
         pytest.param(
             lambda it: it.state.remove_pod(pod(it.placed - 1).uid),
-            id="the pod goes again",
+            id="the pod is removed again",
         ),
         pytest.param(
             lambda it: it.state.update_node(make_node(it.state.names[it.last], cpu="64")),
             id="the node changes",
         ),
-        pytest.param(lambda it: it.state.remove_node(it.state.names[it.last]), id="the node goes"),
-        pytest.param(lambda it: it.state.remove_node(it.state.names[-1]), id="the last node goes"),
         pytest.param(
-            lambda it: it.state.add_node(make_node("new", cpu="2")), id="another node comes"
+            lambda it: it.state.remove_node(it.state.names[it.last]), id="the node is removed"
+        ),
+        pytest.param(
+            lambda it: it.state.remove_node(it.state.names[-1]), id="the last node is removed"
+        ),
+        pytest.param(
+            lambda it: it.state.add_node(make_node("new", cpu="2")), id="another node is added"
         ),
         pytest.param(lambda it: it.state.publish("source", Reading()), id="a reading is published"),
         pytest.param(
             lambda it: it.state.put_object(Namespace(ObjectMeta(name="blue"))),
-            id="an object comes that a plugin read",
+            id="an object is added of a kind that a plugin read",
         ),
     ],
 )
@@ -409,7 +413,7 @@ def test_verdicts_take_no_more_memory_than_they_say(nodes: int) -> None:
     "cpu",
     [
         pytest.param("1m", id="of pods that fit"),
-        pytest.param("99", id="of pods that fit nowhere, so that nothing is scored"),
+        pytest.param("99", id="of pods that fit nowhere and are never scored"),
     ],
 )
 def test_verdicts_keep_nothing_of_the_rows_that_changed(cpu: str) -> None:

@@ -170,9 +170,9 @@ class Heat:
 @pytest.mark.parametrize(
     ("method", "touched"),
     [
-        pytest.param(SameRack().filter, NODE, id="of labels touches the node"),
-        pytest.param(SameRack().score, NODE | PODS, id="of pods touches them too"),
-        pytest.param(Heat().filter, NODE | READING, id="of what is measured touches readings"),
+        pytest.param(SameRack().filter, NODE, id="of node labels touches the node"),
+        pytest.param(SameRack().score, NODE | PODS, id="of pods touches the pods too"),
+        pytest.param(Heat().filter, NODE | READING, id="of readings touches readings"),
     ],
 )
 def test_a_lifted_judge(method: Any, touched: int) -> None:

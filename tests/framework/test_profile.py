@@ -111,22 +111,22 @@ REJECTING = Profile("lowtide", {"filter": [ByNodes(), Unsaid(), Hinting()]}, {})
 @pytest.mark.parametrize(
     ("names", "touched", "want"),
     [
-        pytest.param(["ByNodes"], TAKEN, NODE, id="what the plugin says, whatever was touched"),
+        pytest.param(["ByNodes"], TAKEN, NODE, id="the plugin's own retry_on, whatever it touched"),
         pytest.param(
             ["Unsaid"],
             TAKEN,
             NEW_NODE | TAKEN,
-            id="what was touched, where the plugin does not say",
+            id="what it touched, without a retry_on",
         ),
-        pytest.param(["Unsaid"], 0, NEW_NODE, id="a new node alone, where nothing was touched"),
-        pytest.param(["Hinting"], 0, PODS | OBJECTS, id="objects too, where the plugin says so"),
+        pytest.param(["Unsaid"], 0, NEW_NODE, id="only a new node, if it touched nothing"),
+        pytest.param(["Hinting"], 0, PODS | OBJECTS, id="objects too, if its retry_on has them"),
         pytest.param(
             ["ByNodes", "Unsaid"],
             TAKEN,
             NEW_NODE | NODE | TAKEN,
-            id="what any of the plugins needs",
+            id="the changes of all rejecting plugins together",
         ),
-        pytest.param(["ByNodes", "Extender"], 0, ~0, id="everything, where it is no plugin's name"),
+        pytest.param(["ByNodes", "Extender"], 0, ~0, id="every change, if no plugin has the name"),
     ],
 )
 def test_a_pod_is_tried_again_on(names: list[str], touched: int, want: int) -> None:
@@ -136,31 +136,41 @@ def test_a_pod_is_tried_again_on(names: list[str], touched: int, want: int) -> N
 @pytest.mark.parametrize(
     ("names", "change", "want"),
     [
-        pytest.param(["ByNodes"], Change(ROW), True, id="one retries on it, without a hint"),
-        pytest.param(["ByNodes"], Change(PODS), False, id="none retries on it"),
         pytest.param(
-            ["Hinting"], Change(PODS, after=make_pod("helpful")), True, id="a hint says so"
+            ["ByNodes"], Change(ROW), True, id="a plugin retries on it and has no may_help"
         ),
-        pytest.param(["Hinting"], Change(PODS, after=make_pod()), False, id="a hint denies it"),
+        pytest.param(["ByNodes"], Change(PODS), False, id="no plugin retries on it"),
+        pytest.param(
+            ["Hinting"], Change(PODS, after=make_pod("helpful")), True, id="may_help answers yes"
+        ),
+        pytest.param(["Hinting"], Change(PODS, after=make_pod()), False, id="may_help answers no"),
         pytest.param(
             ["Hinting", "ByNodes"],
             Change(NODE | PODS, after=make_pod()),
             True,
-            id="a hint denies it and another plugin retries on it",
+            id="may_help of one plugin answers no and another plugin retries on it",
         ),
         pytest.param(
             ["Hinting"],
             Change(OBJECTS, after=Namespace(ObjectMeta())),
             True,
-            id="it is of its kind",
+            id="the object is of the plugin's kinds",
         ),
         pytest.param(
-            ["Hinting"], Change(OBJECTS, after=Service()), False, id="it is of no such kind"
+            ["Hinting"],
+            Change(OBJECTS, after=Service()),
+            False,
+            id="the object is not of the plugin's kinds",
         ),
-        pytest.param(["Unsaid"], Change(PODS), True, id="it does not say what it retries on"),
-        pytest.param(["Unsaid"], Change(OBJECTS, after=Service()), False, id="it has no such kind"),
-        pytest.param(["Extender"], Change(0), True, id="nobody knows what they go by"),
-        pytest.param([], Change(~0), False, id="nobody rejected the pod"),
+        pytest.param(["Unsaid"], Change(PODS), True, id="the plugin has no retry_on"),
+        pytest.param(
+            ["Unsaid"],
+            Change(OBJECTS, after=Service()),
+            False,
+            id="the plugin has no retry_on and other kinds",
+        ),
+        pytest.param(["Extender"], Change(0), True, id="no plugin has the name"),
+        pytest.param([], Change(~0), False, id="no plugin rejected the pod"),
     ],
 )
 def test_whether_a_change_may_help_where(names: list[str], change: Change, want: bool) -> None:
@@ -204,14 +214,22 @@ def points_of(concerned: Concerned) -> tuple[bool, ...]:
     ("zero_if_skipped", "labels", "want"),
     [
         pytest.param(
-            (), {"concerned": ""}, (True, True, True, True), id="asks a plugin it concerns"
+            (),
+            {"concerned": ""},
+            (True, True, True, True),
+            id="asks a plugin that the pod concerns",
         ),
-        pytest.param((), {}, (False, False, False, False), id="asks no plugin it does not"),
+        pytest.param(
+            (),
+            {},
+            (False, False, False, False),
+            id="does not ask a plugin that the pod does not concern",
+        ),
         pytest.param(
             ("Choosy",),
             {},
             (False, False, True, True),
-            id="asks a plugin for scores that has to say zero",
+            id="asks a plugin that must score zeros",
         ),
     ],
 )

@@ -432,7 +432,7 @@ def test_a_class_is_registered_under_its_own_name() -> None:
 def test_what_is_no_plugin_is_rejected_when_it(plugin: Any, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Registry(BUILT_IN).with_plugins({"Idle": plugin})
-    assert caught.value.problems == (f"the plugin Idle is no plugin: {told}",)
+    assert caught.value.problems == (f"plugin Idle breaks the contract: {told}",)
 
 
 def test_a_constructor_that_does_not_take_what_is_given_is_told() -> None:

@@ -69,34 +69,32 @@ def left(verdict: Verdict, waited_seconds: float) -> str:
 @pytest.mark.parametrize(
     ("plugins", "left_after"),
     [
-        pytest.param([], {0: "abc"}, id="leaves everything where nothing rejects"),
-        pytest.param(
-            [Busy(a=0, b=0, c=0)], {0: "abc"}, id="gives way at once where it is to give way at 0"
-        ),
+        pytest.param([], {0: "abc"}, id="rejects no node without rejecting plugins"),
+        pytest.param([Busy(a=0, b=0, c=0)], {0: "abc"}, id="gives way at once after 0 seconds"),
         pytest.param(
             [Busy(a=60, b=60, c=30)],
             {0: "", 29.9: "", 30: "c", 59: "c", 60: "abc", 1e9: "abc"},
-            id="gives way from the moment that it names",
+            id="gives way after the seconds that it names",
         ),
         pytest.param(
             [Busy(a=None, b=None, c=10)],
             {0: "", 10: "c", 1e9: "c"},
-            id="never gives way where it names none",
+            id="never gives way if it names no time",
         ),
         pytest.param(
             [Closed("a", "b"), Busy(a=10, b=10, c=10)],
             {0: "", 10: "c", 1e9: "c"},
-            id="gives way only where nothing else rejects",
+            id="gives way only on nodes that no other plugin rejects",
         ),
         pytest.param(
             [Busy("First", a=10, b=10, c=10), Busy("Second", a=20, b=5, c=None)],
             {0: "", 5: "", 10: "b", 20: "ab", 1e9: "ab"},
-            id="waits for the last of those that reject a node",
+            id="gives way when the last of several has given way",
         ),
         pytest.param(
             [Narrows("a", "b"), Busy(a=10, b=10, c=10)],
             {0: "", 10: "ab"},
-            id="does not reach beyond the nodes that were named before",
+            id="never adds nodes that a pre-filter left out",
         ),
     ],
 )
@@ -114,27 +112,31 @@ def test_what_gives_way_still_rejects_while_it_is_asked() -> None:
 @pytest.mark.parametrize(
     ("plugins", "waits"),
     [
-        pytest.param([], {0: math.inf}, id="nothing to wait for where nothing rejects"),
+        pytest.param([], {0: math.inf}, id="nothing if no plugin rejects"),
         pytest.param(
             [Busy(a=60, b=60, c=30)],
             {0: 30, 29: 30, 30: 60, 60: math.inf},
-            id="the next moment at which a node is left",
+            id="the next time at which a node is feasible",
         ),
         pytest.param(
-            [Busy(a=None, b=None, c=None)], {0: math.inf}, id="nothing where it never gives way"
+            [Busy(a=None, b=None, c=None)],
+            {0: math.inf},
+            id="nothing if the rejection never gives way",
         ),
         pytest.param(
             [Closed("a", "b", "c"), Busy(a=10, b=10, c=10)],
             {0: math.inf},
-            id="nothing where another plugin rejects every node",
+            id="nothing if another plugin rejects every node",
         ),
         pytest.param(
             [Busy("First", a=10, b=10, c=10), Busy("Second", a=20, b=50, c=None)],
             {0: 20, 10: 20, 20: 50, 50: math.inf},
-            id="the last moment of those that reject a node",
+            id="the time at which the last of several gives way",
         ),
         pytest.param(
-            [Closed("a", "b", "c"), Busy()], {0: math.inf}, id="nothing where it rejects no node"
+            [Closed("a", "b", "c"), Busy()],
+            {0: math.inf},
+            id="nothing if the plugin rejects no node",
         ),
     ],
 )

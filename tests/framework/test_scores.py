@@ -13,17 +13,27 @@ from lowtide.framework.scores import Scale, scaled, truncating_divide
             [1, 15, 10, 13],
             "lowest_best",
             [94, 0, 34, 14],  # 100 - 100//15, 100 - 1500//15, 100 - 1000//15, 100 - 1300//15
-            id="favours the lowest",
+            id="scores the lowest best",
         ),
         pytest.param(
             [1, 15, 10, 13],
             "highest_best",
             [6, 100, 66, 86],  # 100//15, 1500//15, 1000//15, 1300//15
-            id="favours the highest",
+            id="scores the highest best",
         ),
-        pytest.param([0, 0], "lowest_best", [100, 100], id="gives all 100 when lowest is zero"),
-        pytest.param([0, 0], "highest_best", [0, 0], id="gives all 0 when highest is zero"),
-        pytest.param([7, 300], None, [7, 300], id="leaves scores alone without a scale"),
+        pytest.param(
+            [0, 0],
+            "lowest_best",
+            [100, 100],
+            id="scores all 100 if the lowest is best and all are zero",
+        ),
+        pytest.param(
+            [0, 0],
+            "highest_best",
+            [0, 0],
+            id="scores all 0 if the highest is best and all are zero",
+        ),
+        pytest.param([7, 300], None, [7, 300], id="keeps scores as they are without a scale"),
         pytest.param([], "lowest_best", [], id="scales no nodes"),
     ],
 )

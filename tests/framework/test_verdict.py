@@ -114,9 +114,9 @@ def test_a_plugin_may_have_several_reasons_for_one_node() -> None:
 @pytest.mark.parametrize(
     ("helps", "wanted"),
     [
-        pytest.param({"cpu": True, "memory": True}, True, id="where it helps against each reason"),
-        pytest.param({"cpu": True}, False, id="not where it does not help against one"),
-        pytest.param({}, False, id="not where it helps against none"),
+        pytest.param({"cpu": True, "memory": True}, True, id="if it helps against every reason"),
+        pytest.param({"cpu": True}, False, id="not if it does not help against one reason"),
+        pytest.param({}, False, id="not if it helps against no reason"),
     ],
 )
 def test_eviction_helps(helps: dict[str, bool], wanted: bool) -> None:
@@ -202,13 +202,25 @@ HELPED, HELPED_TOO = (PodRejection(text, eviction_helps=True) for text in ("full
 @pytest.mark.parametrize(
     ("answers", "wanted"),
     [
-        pytest.param([None, FINAL], ("1", FINAL), id="is the only one"),
-        pytest.param([FINAL, FINAL_TOO], ("0", FINAL), id="is the first final one"),
-        pytest.param([HELPED, FINAL], ("1", FINAL), id="is a final one before one that is not"),
-        pytest.param([FINAL, HELPED], ("0", FINAL), id="ends with a final one"),
-        pytest.param([HELPED, HELPED_TOO], ("1", HELPED_TOO), id="is the last without final ones"),
-        pytest.param([frozenset("a"), HELPED], ("1", HELPED), id="is told beside a narrowing"),
-        pytest.param([None, None], None, id="is nothing when no plugin rejects the pod"),
+        pytest.param([None, FINAL], ("1", FINAL), id="is the only rejection"),
+        pytest.param([FINAL, FINAL_TOO], ("0", FINAL), id="is the first that eviction cannot help"),
+        pytest.param(
+            [HELPED, FINAL],
+            ("1", FINAL),
+            id="is one that eviction cannot help after one that it can",
+        ),
+        pytest.param(
+            [FINAL, HELPED],
+            ("0", FINAL),
+            id="is one that eviction cannot help before one that it can",
+        ),
+        pytest.param(
+            [HELPED, HELPED_TOO], ("1", HELPED_TOO), id="is the last if eviction may help all"
+        ),
+        pytest.param(
+            [frozenset("a"), HELPED], ("1", HELPED), id="is reported beside a narrowed search"
+        ),
+        pytest.param([None, None], None, id="is none if no plugin rejects the pod"),
     ],
 )
 def test_the_rejection_of_a_pod(answers: list[Any], wanted: Any) -> None:
@@ -357,10 +369,18 @@ class ScoresBy:
 @pytest.mark.parametrize(
     ("read", "judged"),
     [
-        pytest.param(lambda nodes: None, [], id="none where it does not touch that"),
-        pytest.param(lambda nodes: nodes.feasible, ["b"], id="that one where it touches its rows"),
         pytest.param(
-            lambda nodes: nodes.everything.feasible, ["abcd"], id="all where it touches all rows"
+            lambda nodes: None, [], id="no row if it does not read which nodes are feasible"
+        ),
+        pytest.param(
+            lambda nodes: nodes.feasible,
+            ["b"],
+            id="that row if it reads feasibility of its own row",
+        ),
+        pytest.param(
+            lambda nodes: nodes.everything.feasible,
+            ["abcd"],
+            id="all rows if it reads which nodes are feasible anywhere",
         ),
     ],
 )
@@ -443,8 +463,10 @@ class SaysNothingOfSome:
 @pytest.mark.parametrize(
     ("fewest", "most", "ranked", "names"),
     [
-        pytest.param(1, 2, [0, 50, -1], ("SaysNothingOfSome",), id="has one only about fewer"),
-        pytest.param(3, 3, [1, 1, -1], (), id="has none about fewer"),
+        pytest.param(
+            1, 2, [0, 50, -1], ("SaysNothingOfSome",), id="has an opinion only about fewer nodes"
+        ),
+        pytest.param(3, 3, [1, 1, -1], (), id="has no opinion about fewer nodes"),
     ],
 )
 def test_a_rank_among_fewer_nodes_asks_again_whether_a_plugin_has_an_opinion_that(

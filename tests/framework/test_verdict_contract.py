@@ -54,91 +54,93 @@ def whole(*values: int) -> IntArray:
     [
         pytest.param(
             Answers(filter=masked(np.array([True]))),
-            "Answers answers with array([ True]); it must be 3 booleans, one a node",
-            id="too few booleans",
+            "Answers returned the mask array([ True]); it must be 3 booleans, one per node",
+            id="returns too few booleans",
         ),
         pytest.param(
             Answers(filter=masked(whole(1, 0, 1))),
-            "Answers answers with array([1, 0, 1]); it must be 3 booleans, one a node",
-            id="numbers for booleans",
+            "Answers returned the mask array([1, 0, 1]); it must be 3 booleans, one per node",
+            id="returns numbers for booleans",
         ),
         pytest.param(
             Answers(filter=masked([True, False, True])),
-            "Answers answers with [True, False, True]; it must be 3 booleans, one a node",
-            id="a list of booleans",
+            "Answers returned the mask [True, False, True]; it must be 3 booleans, one per node",
+            id="returns a list of booleans",
         ),
         pytest.param(
             Answers(filter=masked(np.ones((3, 1), np.bool_))),
-            "Answers answers with array([[ True],\n       [ True],\n       [ True]]); "
-            "it must be 3 booleans, one a node",
-            id="booleans in two dimensions",
+            "Answers returned the mask array([[ True],\n       [ True],\n       [ True]]); "
+            "it must be 3 booleans, one per node",
+            id="returns booleans in two dimensions",
         ),
         pytest.param(
             Answers(filter=None),
-            "Answers.filter answers with None; it must yield Rejection(mask, reason), or nothing",
-            id="None for no rejection",
+            "Answers.filter returned None; it must yield Rejection(mask, reason), or nothing",
+            id="returns None for no rejection",
         ),
         pytest.param(
             Answers(filter="busy"),
-            "Answers.filter answers with 'busy'; it must yield Rejection(mask, reason), or nothing",
-            id="a bare reason",
+            "Answers.filter returned 'busy'; it must yield Rejection(mask, reason), or nothing",
+            id="returns a bare reason",
         ),
         pytest.param(
             Answers(pre_filter=["a"]),
-            "Answers.pre_filter answers with ['a']; "
+            "Answers.pre_filter returned ['a']; "
             "it must be a PodRejection, a frozenset of node names or None",
-            id="a list of names",
+            id="returns a list of node names",
         ),
         pytest.param(
-            Answers(score=whole(1, 2)), "Answers: 2 scores for 3 nodes", id="too few scores"
+            Answers(score=whole(1, 2)),
+            "Answers: 2 scores for 3 nodes; they must be one per node",
+            id="returns too few scores",
         ),
         pytest.param(
             Answers(score=np.ones((3, 2), np.int64)),
-            "Answers: scores of the shape (3, 2) for 3 nodes",
-            id="scores in two dimensions",
+            "Answers: scores of the shape (3, 2) for 3 nodes; they must be one per node",
+            id="returns scores in two dimensions",
         ),
         pytest.param(
             Answers(score=np.array([0.5, 1, 2])),
-            "Answers scores in float64; scores are int64",
-            id="floats",
+            "Answers returned float64 scores; they must be int64",
+            id="returns floats as scores",
         ),
         pytest.param(
             Answers(score=np.array([1, 2, 3], np.int32)),
-            "Answers scores in int32; scores are int64",
-            id="small integers",
+            "Answers returned int32 scores; they must be int64",
+            id="returns scores of 32 bits",
         ),
         pytest.param(
             Answers(score=[1, 2, 3]),
-            "Answers scores with [1, 2, 3]; scores are an int64 array, one a node",
-            id="a list of scores",
+            "Answers returned the scores [1, 2, 3]; they must be an int64 array, one per node",
+            id="returns a list of scores",
         ),
         pytest.param(
             Answers(score=whole(1, 101, 3)),
             "plugin 'Answers' returns an invalid score 101, "
             "it should in the range of [0, 100] after normalizing",
-            id="more than 100",
+            id="returns a score above 100",
         ),
         pytest.param(
             Answers(score=whole(1, -1, 3)),
             "plugin 'Answers' returns an invalid score -1, "
             "it should in the range of [0, 100] after normalizing",
-            id="less than 0",
+            id="returns a score below 0",
         ),
         pytest.param(
             Answers(score=whole(1, 2, 3), normalize=np.array([0.5, 1, 2])),
-            "Answers scores in float64; scores are int64",
-            id="floats after normalising",
+            "Answers returned float64 scores; they must be int64",
+            id="normalizes to floats",
         ),
         pytest.param(
             Answers(score=whole(1, 2, 3), normalize=whole(1)),
-            "Answers: 1 scores for 3 nodes",
-            id="too few after normalising",
+            "Answers: 1 scores for 3 nodes; they must be one per node",
+            id="normalizes to too few scores",
         ),
         pytest.param(
             Answers(score=whole(1, 2, 3), normalize=whole(1, 2, 300)),
             "plugin 'Answers' returns an invalid score 300, "
             "it should in the range of [0, 100] after normalizing",
-            id="too much after normalising",
+            id="normalizes to a score above 100",
         ),
     ],
 )

@@ -129,7 +129,7 @@ def each(names: Iterable[str], *judged: int) -> dict[str, list[int]]:
         pytest.param(
             lambda state: state.place(make_pod("p", on="unknown")),
             {},
-            id="a pod comes to a node that is not known",
+            id="a pod comes to an unknown node",
         ),
         pytest.param(
             lambda state: state.place(CARRIER),
@@ -137,7 +137,7 @@ def each(names: Iterable[str], *judged: int) -> dict[str, list[int]]:
                 **each((*ALL_PODS, "all pods' terms"), 10),
                 **each(("what its pods take", "its pods' labels"), 1),
             },
-            id="a pod comes that wants something of others",
+            id="a pod comes with affinity terms",
         ),
         pytest.param(
             lambda state: state.publish("x", Reading()),
@@ -164,7 +164,7 @@ def each(names: Iterable[str], *judged: int) -> dict[str, list[int]]:
         pytest.param(
             lambda state: state.put_object(Service(ObjectMeta(name="web"))),
             {},
-            id="an object of another kind comes",
+            id="an object of an unread kind is added",
         ),
         pytest.param(
             lambda state: state.add_node(make_node("new")),
@@ -174,10 +174,12 @@ def each(names: Iterable[str], *judged: int) -> dict[str, list[int]]:
         pytest.param(
             lambda state: state.remove_node("n3"),
             {**each(READS, 1), **each(ALL, 9)},
-            id="a node goes, and the last row takes its place",
+            id="a node is removed and the last row takes its place",
         ),
         pytest.param(
-            lambda state: state.remove_node("n9"), each(ALL, 9), id="the node of the last row goes"
+            lambda state: state.remove_node("n9"),
+            each(ALL, 9),
+            id="the node of the last row is removed",
         ),
         pytest.param(
             lambda state: [state.place(make_pod(f"p{n}", on=f"n{n}")) for n in range(6)],

@@ -85,9 +85,9 @@ def test_the_last_word_on_a_nomination_counts() -> None:
     ("answer", "by"),
     [
         pytest.param(
-            PostFiltered(eviction=EVICTION, nominated_node_name="a"), "", id="can do something"
+            PostFiltered(eviction=EVICTION, nominated_node_name="a"), "", id="finds an eviction"
         ),
-        pytest.param(PostFiltered("not found", is_error=True), "Two", id="meets an error"),
+        pytest.param(PostFiltered("not found", is_error=True), "Two", id="returns an error"),
     ],
 )
 def test_nobody_else_is_asked_when_a_plugin(answer: PostFiltered, by: str) -> None:
@@ -104,7 +104,7 @@ def test_nobody_is_asked_where_there_are_no_nodes() -> None:
 
 def test_another_answer_is_a_bug_of_the_plugin() -> None:
     with pytest.raises(
-        PluginError, match=r"^One\.post_filter answers with 'hm'; it must be a PostFiltered$"
+        PluginError, match=r"^One\.post_filter returned 'hm'; it must be a PostFiltered$"
     ):
         decided(Answers("One", "hm"))
 
@@ -129,13 +129,17 @@ class WasReached:
 @pytest.mark.parametrize(
     ("answer", "want"),
     [
-        pytest.param(None, "First Second Third", id="all, where none rejects the pod"),
+        pytest.param(None, "First Second Third", id="all, if none rejects the pod"),
         pytest.param(
             PodRejection("later", eviction_helps=True),
             "First Second Third",
-            id="all, where one rejects it for now",
+            id="all, if eviction may help against the rejection",
         ),
-        pytest.param(PodRejection("no"), "First Second", id="some, where one rejects it for good"),
+        pytest.param(
+            PodRejection("no"),
+            "First Second",
+            id="those up to the rejecting one, if eviction cannot help",
+        ),
     ],
 )
 def test_of_the_plugins_before_the_filters_were_reached(
@@ -186,14 +190,16 @@ class InThought:
         pytest.param(
             lambda nodes: nodes.objects(Namespace), 1, id="reads objects is not asked again"
         ),
-        pytest.param(lambda nodes: nodes.pod_count, 2, id="reads what pods take is asked again"),
+        pytest.param(
+            lambda nodes: nodes.pod_count, 2, id="reads what pods take of a node is asked again"
+        ),
         pytest.param(
             lambda nodes: nodes.pods_matching(EVERY_POD),
             2,
             id="reads labels of pods is asked again",
         ),
         pytest.param(
-            lambda nodes: nodes.reading("x"), 2, id="reads what is measured is asked again"
+            lambda nodes: nodes.reading("x"), 2, id="reads a node's reading is asked again"
         ),
         pytest.param(
             lambda nodes: nodes.everything.pod_count,
@@ -203,12 +209,12 @@ class InThought:
         pytest.param(
             lambda nodes: nodes.everything.reading("x"),
             2,
-            id="reads what is measured elsewhere is asked again",
+            id="reads the readings of other nodes is asked again",
         ),
         pytest.param(
             lambda nodes: list(nodes.terms_about(VICTIM)),
             2,
-            id="reads what pods want of others is asked again",
+            id="reads affinity terms of pods is asked again",
         ),
     ],
 )

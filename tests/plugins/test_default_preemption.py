@@ -89,31 +89,31 @@ def victims(answer: PostFiltered) -> tuple[str, list[str], int] | None:
 @pytest.mark.parametrize(
     ("pods", "want"),
     [
-        pytest.param([low("a", "n")], ["a"], id="evicts the one that stands in the way"),
+        pytest.param([low("a", "n")], ["a"], id="evicts the pod that takes the room"),
         pytest.param(
             [low("a", "n", cpu="500m"), low("b", "n", cpu="500m", second=1)],
             ["a", "b"],
-            id="evicts all that have to go, the oldest first",
+            id="evicts every pod it has to, oldest first",
         ),
         pytest.param(
             [low("vip", "n", cpu="500m", priority=5, second=9), low("a", "n", cpu="500m")],
             ["a"],
-            id="spares what matters more, be it younger",
+            id="spares a pod of higher priority, even if it is younger",
         ),
         pytest.param(
             [low("small", "n", cpu="100m", priority=5), low("large", "n", cpu="900m")],
             ["large"],
-            id="spares what matters more where the rest is enough",
+            id="spares a pod of higher priority if evicting the others is enough",
         ),
         pytest.param(
             [low("new", "n", cpu="500m", second=9), low("old", "n", cpu="500m", second=1)],
             ["new"],
-            id="spares the older one",
+            id="spares the older of two equal pods",
         ),
         pytest.param(
             [low("equal", "n", cpu="500m", priority=10), low("a", "n", cpu="500m")],
             ["a"],
-            id="evicts nobody of the same priority",
+            id="evicts no pod of the same priority",
         ),
     ],
 )
@@ -130,20 +130,34 @@ def test_a_pod_without_a_start_time_is_the_youngest() -> None:
 @pytest.mark.parametrize(
     ("budgets", "want"),
     [
-        pytest.param([budget("b", allowed=1, app="db")], ("n", ["new"], 0), id="it allows one"),
-        pytest.param([budget("b", allowed=0, app="web")], ("n", ["new"], 0), id="it is for others"),
+        pytest.param(
+            [budget("b", allowed=1, app="db")],
+            ("n", ["new"], 0),
+            id="the budget allows one disruption",
+        ),
+        pytest.param(
+            [budget("b", allowed=0, app="web")],
+            ("n", ["new"], 0),
+            id="the budget selects other pods",
+        ),
         pytest.param(
             [budget("b", allowed=0, disrupted=["new"], app="db")],
             ("n", ["new"], 0),
-            id="it knows that the pod goes",
+            id="the budget already counts the pod as disrupted",
         ),
-        pytest.param([budget("b", allowed=0, app="db")], ("n", ["old"], 0), id="it allows none"),
+        pytest.param(
+            [budget("b", allowed=0, app="db")],
+            ("n", ["old"], 0),
+            id="the budget allows no disruption",
+        ),
         pytest.param(
             [budget("b", allowed=0, app="db"), budget("c", allowed=0, tier="back")],
             ("n", ["new"], 1),
-            id="all are protected, and one has to go",
+            id="all pods are protected and one must go",
         ),
-        pytest.param([budget("b", allowed=0)], ("n", ["new"], 0), id="it selects nobody"),
+        pytest.param(
+            [budget("b", allowed=0)], ("n", ["new"], 0), id="the budget has an empty selector"
+        ),
     ],
 )
 def test_a_budget_protects_the_younger_pod_when(budgets: list[Any], want: Any) -> None:
@@ -166,9 +180,13 @@ def test_a_budget_protects_no_pod_of_another_namespace() -> None:
 @pytest.mark.parametrize(
     ("operator", "values", "want"),
     [
-        pytest.param("NotIn", ["web"], ("n", ["old"], 0), id="NotIn counts one without the label"),
-        pytest.param("DoesNotExist", [], ("n", ["old"], 0), id="DoesNotExist counts it too"),
-        pytest.param("In", [], ("n", ["new"], 0), id="In without values counts nobody"),
+        pytest.param(
+            "NotIn", ["web"], ("n", ["old"], 0), id="NotIn selects a pod without the label"
+        ),
+        pytest.param(
+            "DoesNotExist", [], ("n", ["old"], 0), id="DoesNotExist selects a pod without the label"
+        ),
+        pytest.param("In", [], ("n", ["new"], 0), id="In without values selects no pod"),
     ],
 )
 def test_a_budget_with_an_expression(operator: str, values: list[str], want: Any) -> None:
@@ -227,27 +245,32 @@ def test_a_budget_is_matched_no_more_often_for_more_pods_of_the_same_kind() -> N
             [low("a", "a", labels={"app": "db"})],
             [low("b", "b", priority=9)],
             "b",
-            id="no budget is broken, whatever else",
+            id="no budget is violated, whatever the victims",
         ),
         pytest.param(
-            [low("a", "a", priority=2)], [low("b", "b", priority=1)], "b", id="victims matter less"
+            [low("a", "a", priority=2)],
+            [low("b", "b", priority=1)],
+            "b",
+            id="victims have a lower priority",
         ),
         pytest.param(
             [low("a", "a", priority=5)],
             [low("b", "b", cpu="500m", priority=1), low("b2", "b", cpu="500m", second=1)],
             "b",
-            id="victims matter less, though they are more",
+            id="victims have a lower priority, although they are more",
         ),
         pytest.param(
             [low("a", "a", cpu="500m"), low("a2", "a", cpu="500m", second=1)],
             [low("b", "b")],
             "b",
-            id="priorities add up to less",
+            id="the sum of priorities is lower",
         ),
         pytest.param(
-            [low("a", "a", second=1)], [low("b", "b", second=2)], "b", id="victims are younger"
+            [low("a", "a", second=1)], [low("b", "b", second=2)], "b", id="victims started later"
         ),
-        pytest.param([low("a", "a")], [make_pod("b", on="b", cpu="1")], "b", id="one never ran"),
+        pytest.param(
+            [low("a", "a")], [make_pod("b", on="b", cpu="1")], "b", id="a victim never started"
+        ),
     ],
 )
 def test_the_node_is_chosen_where(on_a: list[Pod], on_b: list[Pod], want: str) -> None:
@@ -335,9 +358,14 @@ def being_preempted(reason: str = "PreemptionByScheduler") -> Pod:
 @pytest.mark.parametrize(
     ("pod", "leaving", "want"),
     [
-        pytest.param(big(spec={"preemptionPolicy": "Never"}), [], NEVER, id="must not do so"),
         pytest.param(
-            big(nominated="n"), [being_preempted()], TERMINATING, id="waits for its victims"
+            big(spec={"preemptionPolicy": "Never"}), [], NEVER, id="has preemptionPolicy Never"
+        ),
+        pytest.param(
+            big(nominated="n"),
+            [being_preempted()],
+            TERMINATING,
+            id="waits for victims that are terminating",
         ),
     ],
 )
@@ -352,14 +380,20 @@ def test_nobody_is_evicted_for_a_pod_that(pod: Pod, leaving: list[Pod], want: st
     ("pod", "leaving"),
     [
         pytest.param(big(), being_preempted(), id="has no nominated node"),
-        pytest.param(big(nominated="gone"), being_preempted(), id="was nominated to a lost node"),
         pytest.param(
-            big(nominated="n"), being_preempted("EvictionByEvictionAPI"), id="did not cause it"
+            big(nominated="gone"),
+            being_preempted(),
+            id="was nominated to a node that no longer exists",
+        ),
+        pytest.param(
+            big(nominated="n"),
+            being_preempted("EvictionByEvictionAPI"),
+            id="did not cause the termination",
         ),
         pytest.param(
             big(nominated="n", cpu="900m"),
             replace(being_preempted(), spec=replace(being_preempted().spec, priority=10)),
-            id="matters no more",
+            id="has no higher priority",
         ),
     ],
 )
@@ -428,8 +462,8 @@ class Rejects:
 @pytest.mark.parametrize(
     ("eviction_helps", "want"),
     [
-        pytest.param(True, ("n", ["a"], 0), id="tries every node where that may help"),
-        pytest.param(False, None, id="tries none where that does not help"),
+        pytest.param(True, ("n", ["a"], 0), id="tries every node if eviction may help"),
+        pytest.param(False, None, id="tries no node if eviction cannot help"),
     ],
 )
 def test_of_a_pod_that_is_rejected_everywhere_the_plugin(eviction_helps: bool, want: Any) -> None:
@@ -443,7 +477,7 @@ def test_of_a_pod_that_is_rejected_everywhere_the_plugin(eviction_helps: bool, w
 @pytest.mark.parametrize(
     ("args", "want"),
     [
-        pytest.param({}, [], id="are right by default"),
+        pytest.param({}, [], id="accepts the defaults"),
         pytest.param(
             {"minCandidateNodesPercentage": 101, "minCandidateNodesAbsolute": -1},
             [
@@ -453,7 +487,7 @@ def test_of_a_pod_that_is_rejected_everywhere_the_plugin(eviction_helps: bool, w
                 ),
                 ("minCandidateNodesAbsolute", "Invalid value: -1: not in valid range [0, inf)"),
             ],
-            id="lie in a range",
+            id="rejects values out of range",
         ),
         pytest.param(
             {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0},
@@ -469,7 +503,7 @@ def test_of_a_pod_that_is_rejected_everywhere_the_plugin(eviction_helps: bool, w
                     "minCandidateNodesPercentage",
                 ),
             ],
-            id="must ask for some node",
+            id="rejects two zeros",
         ),
     ],
 )
@@ -480,9 +514,9 @@ def test_args(args: dict[str, int], want: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     ("count", "want"),
     [
-        pytest.param(7, 7, id="all of a few"),
-        pytest.param(400, 100, id="at least so many"),
-        pytest.param(5009, 500, id="a share of many"),
+        pytest.param(7, 7, id="all nodes of a small cluster"),
+        pytest.param(400, 100, id="the absolute minimum"),
+        pytest.param(5009, 500, id="a percentage of a large cluster"),
     ],
 )
 def test_of_the_nodes_as_many_are_to_be_found_as(count: int, want: int) -> None:

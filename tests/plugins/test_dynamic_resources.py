@@ -32,7 +32,7 @@ def nodes_with(*classes: DeviceClass) -> Nodes:
 @pytest.mark.parametrize(
     ("pod", "reason"),
     [
-        pytest.param(PLAIN, None, id="has nothing against a plain pod"),
+        pytest.param(PLAIN, None, id="accepts a plain pod"),
         pytest.param(
             CLAIMING,
             "Lowtide does not allocate resource claims: [a]",
@@ -42,19 +42,21 @@ def nodes_with(*classes: DeviceClass) -> Nodes:
             make_pod(requests={"example.com/gpu": 1, "cpu": 1}),
             "Lowtide does not allocate devices: example.com/gpu is served by device class "
             "gpu.example.com",
-            id="rejects a resource that a class names",
+            id="rejects an extended resource that a device class names",
         ),
         pytest.param(
             make_pod(requests={"deviceclass.resource.kubernetes.io/gpu.example.com": 2}),
             "Lowtide does not allocate devices: deviceclass.resource.kubernetes.io/gpu.example.com "
             "is served by device class gpu.example.com",
-            id="rejects the resource that every class serves",
+            id="rejects the implicit resource of a device class",
         ),
         pytest.param(
-            make_pod(requests={"example.com/gpu": 0}), None, id="lets a request for none pass"
+            make_pod(requests={"example.com/gpu": 0}), None, id="accepts a request for 0 devices"
         ),
         pytest.param(
-            make_pod(requests={"example.com/tpu": 1}), None, id="lets any other resource pass"
+            make_pod(requests={"example.com/tpu": 1}),
+            None,
+            id="accepts any other extended resource",
         ),
     ],
 )
@@ -100,7 +102,10 @@ class RejectedBy:
     ("pod", "is_reached", "said"),
     [
         pytest.param(
-            PLAIN, True, PostFiltered("no new claims to deallocate"), id="has no claims to give up"
+            PLAIN,
+            True,
+            PostFiltered("no new claims to deallocate"),
+            id="has no claims to deallocate",
         ),
         pytest.param(
             CLAIMING,
@@ -112,7 +117,7 @@ class RejectedBy:
             PLAIN,
             False,
             PostFiltered("not found", is_error=True),
-            id="fails where another plugin rejected the pod before it was asked",
+            id="returns an error if another plugin rejected the pod first",
         ),
     ],
 )

@@ -18,12 +18,12 @@ def pod(*images: str, **spec: Any) -> Pod:
 @pytest.mark.parametrize(
     ("given", "full"),
     [
-        pytest.param("app", "app:latest", id="adds the tag that is meant"),
+        pytest.param("app", "app:latest", id="adds the tag latest"),
         pytest.param("app:2", "app:2", id="keeps a tag"),
-        pytest.param("r.io:5000/app", "r.io:5000/app:latest", id="takes no port for a tag"),
+        pytest.param("r.io:5000/app", "r.io:5000/app:latest", id="does not take a port for a tag"),
         pytest.param("r.io:5000/app:2", "r.io:5000/app:2", id="finds the tag behind a port"),
-        pytest.param("app@sha256:0a", "app@sha256:0a", id="leaves a digest as it is"),
-        pytest.param("", ":latest", id="does with an empty name what it does with any"),
+        pytest.param("app@sha256:0a", "app@sha256:0a", id="keeps a digest"),
+        pytest.param("", ":latest", id="adds a tag even to an empty name"),
     ],
 )
 def test_full_image_name(given: str, full: str) -> None:
@@ -51,11 +51,11 @@ def test_an_image_counts_by_the_share_of_nodes_that_hold_it() -> None:
 @pytest.mark.parametrize(
     ("mebibytes", "score"),
     [
-        pytest.param(22, 0, id="gives nothing below the lowest size"),
-        pytest.param(23, 0, id="gives nothing at the lowest size"),
-        pytest.param(33, 1, id="counts what is above it"),  # 100 * 10 // 977
-        pytest.param(1000, 100, id="gives most at the highest size"),
-        pytest.param(9000, 100, id="gives no more beyond it"),
+        pytest.param(22, 0, id="scores 0 below the lowest size"),
+        pytest.param(23, 0, id="scores 0 at the lowest size"),
+        pytest.param(33, 1, id="counts the bytes above the lowest size"),  # 100 * 10 // 977
+        pytest.param(1000, 100, id="scores 100 at the highest size"),
+        pytest.param(9000, 100, id="scores 100 above the highest size"),
     ],
 )
 def test_sizes(mebibytes: int, score: int) -> None:

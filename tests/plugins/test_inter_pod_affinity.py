@@ -98,16 +98,28 @@ def everywhere_but(*names: str, reason: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("near", "pods", "accepted"),
     [
-        pytest.param([term()], [db()], ["a", "b"], id="goes into the zone of a pod that it wants"),
-        pytest.param([term(key=HOSTNAME)], [db()], ["a"], id="goes to the very node"),
-        pytest.param([term()], [], [], id="goes nowhere where there is no such pod"),
-        pytest.param([term()], [db(on="bare")], [], id="finds nobody on a node without the label"),
-        pytest.param([term()], [db(deleted=True)], ["a", "b"], id="counts pods that are going"),
+        pytest.param(
+            [term()], [db()], ["a", "b"], id="accepts the zone of a pod that the affinity matches"
+        ),
+        pytest.param(
+            [term(key=HOSTNAME)],
+            [db()],
+            ["a"],
+            id="accepts only the node of a matching pod with the hostname key",
+        ),
+        pytest.param([term()], [], [], id="rejects every node if no pod matches"),
+        pytest.param(
+            [term()],
+            [db(on="bare")],
+            [],
+            id="ignores a matching pod on a node without the topology label",
+        ),
+        pytest.param([term()], [db(deleted=True)], ["a", "b"], id="counts terminating pods"),
         pytest.param(
             [term(), term(WEB)],
             [db(), web("other", on="a")],
             [],
-            id="wants one pod that matches all terms, not one for each",
+            id="needs one pod that matches all terms, not one pod per term",
         ),
         pytest.param(
             [term(), term({"matchLabels": {"tier": "1"}}, HOSTNAME)],
@@ -116,23 +128,34 @@ def everywhere_but(*names: str, reason: str) -> dict[str, list[str]]:
                 make_pod("both", on="c", labels={"app": "db", "tier": "1"}),
             ],
             ["c"],
-            id="wants a pod that matches all terms, in the domain of each",
+            id="needs such a pod in the domain of each term",
         ),
-        pytest.param([term(WEB)], [db()], ["a", "b", "c"], id="is the first of its own group"),
+        pytest.param(
+            [term(WEB)],
+            [db()],
+            ["a", "b", "c"],
+            id="accepts any node for the first pod of its own group",
+        ),
         pytest.param(
             [term(WEB)],
             [web("other", on="bare")],
             ["a", "b", "c"],
-            id="is the first where the others are on nodes without the label",
+            id="treats the pod as first if the others are on nodes without the label",
         ),
         pytest.param(
-            [term(WEB)], [web("other", on="c")], ["c"], id="is not the first of its group"
+            [term(WEB)],
+            [web("other", on="c")],
+            ["c"],
+            id="does not treat a later pod of the group as first",
         ),
         pytest.param(
-            [term(WEB), term()], [], [], id="is not the first of a group that it is not in"
+            [term(WEB), term()],
+            [],
+            [],
+            id="does not treat a pod as first of a group it does not match",
         ),
-        pytest.param([term(None)], [db()], [], id="finds nobody without a selector"),
-        pytest.param([term({})], [db()], ["a", "b"], id="finds anybody by an empty selector"),
+        pytest.param([term(None)], [db()], [], id="matches no pod without a selector"),
+        pytest.param([term({})], [db()], ["a", "b"], id="matches every pod by an empty selector"),
     ],
 )
 def test_required_affinity(near: Sequence[Any], pods: Sequence[Pod], accepted: list[str]) -> None:
@@ -142,17 +165,27 @@ def test_required_affinity(near: Sequence[Any], pods: Sequence[Pod], accepted: l
 @pytest.mark.parametrize(
     ("away", "pods", "left_out"),
     [
-        pytest.param([term()], [db()], ["a", "b"], id="keeps out of the zone"),
-        pytest.param([term(key=HOSTNAME)], [db()], ["a"], id="keeps off the node"),
-        pytest.param([term()], [db(on="bare")], [], id="sees nobody on a node without the label"),
-        pytest.param([term()], [db(deleted=True)], ["a", "b"], id="counts pods that are going"),
+        pytest.param([term()], [db()], ["a", "b"], id="rejects the zone of a matching pod"),
+        pytest.param(
+            [term(key=HOSTNAME)],
+            [db()],
+            ["a"],
+            id="rejects only the node of a matching pod with the hostname key",
+        ),
+        pytest.param(
+            [term()],
+            [db(on="bare")],
+            [],
+            id="ignores a matching pod on a node without the topology label",
+        ),
+        pytest.param([term()], [db(deleted=True)], ["a", "b"], id="counts terminating pods"),
         pytest.param(
             [term(), term(WEB, HOSTNAME)],
             [db(on="c"), web("other", on="bare")],
             ["c", "bare"],
-            id="minds each term on its own",
+            id="applies each term on its own",
         ),
-        pytest.param([term(None)], [db()], [], id="minds nobody without a selector"),
+        pytest.param([term(None)], [db()], [], id="matches no pod without a selector"),
     ],
 )
 def test_required_anti_affinity(
@@ -164,28 +197,44 @@ def test_required_anti_affinity(
 @pytest.mark.parametrize(
     ("pods", "left_out"),
     [
-        pytest.param([db(), web("one", on="a", away=[term(WEB)])], ["a", "b"], id="in its zone"),
-        pytest.param([web("one", on="c", away=[term(WEB, HOSTNAME)])], ["c"], id="on its node"),
-        pytest.param([web("one", on="bare", away=[term(WEB)])], [], id="where there is no label"),
-        pytest.param([web("one", on="a", away=[term()])], [], id="if it is about the pod"),
+        pytest.param(
+            [db(), web("one", on="a", away=[term(WEB)])],
+            ["a", "b"],
+            id="rejects the zone of the existing pod",
+        ),
+        pytest.param(
+            [web("one", on="c", away=[term(WEB, HOSTNAME)])],
+            ["c"],
+            id="rejects only the node of the existing pod with the hostname key",
+        ),
+        pytest.param(
+            [web("one", on="bare", away=[term(WEB)])],
+            [],
+            id="rejects no node without the topology label",
+        ),
+        pytest.param(
+            [web("one", on="a", away=[term()])], [], id="ignores a term that does not match the pod"
+        ),
         pytest.param(
             [web("one", on="a", away=[term(WEB)], namespace="other")],
             [],
-            id="in its own namespace",
+            id="ignores a pod of another namespace by default",
         ),
         pytest.param(
             [web("one", on="a", away=[term(WEB, namespaces=["default"])], namespace="other")],
             ["a", "b"],
-            id="in a namespace that it lists",
+            id="applies a term in the namespaces that it lists",
         ),
-        pytest.param([web("one", on="a", near=[term(WEB)])], [], id="if it says so by affinity"),
+        pytest.param(
+            [web("one", on="a", near=[term(WEB)])], [], id="ignores the affinity of existing pods"
+        ),
         pytest.param(
             [
                 web("one", on="a", away=[term(WEB, HOSTNAME)]),
                 web("two", on="c", away=[term(WEB), term(WEB, HOSTNAME)]),
             ],
             ["a", "c"],
-            id="each for itself",
+            id="applies the terms of several existing pods",
         ),
     ],
 )
@@ -213,19 +262,23 @@ def test_the_first_reason_counts() -> None:
 @pytest.mark.parametrize(
     ("more", "accepted"),
     [
-        pytest.param({}, [], id="looks into its own namespace"),
-        pytest.param({"namespaces": ["blue"]}, ["a", "b"], id="looks into listed namespaces"),
+        pytest.param({}, [], id="searches the pod's own namespace"),
+        pytest.param({"namespaces": ["blue"]}, ["a", "b"], id="searches listed namespaces"),
         pytest.param(
             {"namespaceSelector": {"matchLabels": {"team": "y"}}},
             ["c"],
-            id="looks into namespaces with a label",
+            id="searches namespaces with a label",
         ),
         pytest.param(
             {"namespaces": ["blue"], "namespaceSelector": {"matchLabels": {"team": "y"}}},
             ["a", "b", "c"],
-            id="looks into both",
+            id="searches both listed and selected namespaces",
         ),
-        pytest.param({"namespaceSelector": {}}, ["a", "b", "c"], id="looks into every namespace"),
+        pytest.param(
+            {"namespaceSelector": {}},
+            ["a", "b", "c"],
+            id="searches every namespace by an empty selector",
+        ),
         pytest.param(
             {
                 "namespaceSelector": {
@@ -233,7 +286,7 @@ def test_the_first_reason_counts() -> None:
                 }
             },
             ["a", "b", "c"],
-            id="looks everywhere by a selector that no labels meet, as kube-scheduler does",
+            id="searches every namespace by a selector that matches a namespace without labels",
         ),
     ],
 )
@@ -250,14 +303,22 @@ def test_the_pod(more: Mapping[str, Any], accepted: list[str]) -> None:
 @pytest.mark.parametrize(
     ("selector", "is_rejected"),
     [
-        pytest.param({"matchLabels": {"team": "x"}}, True, id="minds a namespace with the label"),
-        pytest.param({"matchLabels": {"team": "y"}}, False, id="leaves out one without it"),
+        pytest.param(
+            {"matchLabels": {"team": "x"}},
+            True,
+            id="applies the term in a namespace with the label",
+        ),
+        pytest.param(
+            {"matchLabels": {"team": "y"}},
+            False,
+            id="does not apply the term in a namespace without the label",
+        ),
         pytest.param(
             {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]},
             False,
-            id="goes by the labels even if none would do",
+            id="uses the namespace's labels even if having none would match",
         ),
-        pytest.param({}, True, id="minds every namespace"),
+        pytest.param({}, True, id="applies the term in every namespace by an empty selector"),
     ],
 )
 def test_a_pod_that_is_there(selector: Mapping[str, Any], is_rejected: bool) -> None:
@@ -369,7 +430,7 @@ def of_nodes(a: int = 0, b: int = 0, c: int = 0, bare: int = 0) -> dict[str, int
             web(rather_not=[weighted(10), weighted(3, key=HOSTNAME)]),
             [db()],
             of_nodes(a=-13, b=-10),
-            id="takes it away for pods that it would rather not be with",
+            id="subtracts the weight for each pod of a preferred anti-affinity",
         ),
         pytest.param(
             make_pod(labels={"app": "web"}),
@@ -378,39 +439,43 @@ def of_nodes(a: int = 0, b: int = 0, c: int = 0, bare: int = 0) -> dict[str, int
                 web("two", on="c", rather_not=[weighted(5, selector=WEB)]),
             ],
             of_nodes(a=7, b=7, c=-5),
-            id="minds what pods prefer that are there",
+            id="counts the preferences of existing pods",
         ),
         pytest.param(
             make_pod(labels={"app": "web"}),
             [web("one", on="a", near=[term(WEB), term(WEB, HOSTNAME)])],
             of_nodes(a=2, b=1),  # 1 for each required term
-            id="minds a little what pods require that are there",
+            id="counts the required affinity of existing pods with weight 1",
         ),
         pytest.param(
             make_pod(labels={"app": "web"}),
             [web("one", on="a", away=[term(WEB)])],
             None,
-            id="leaves what pods reject to the filter",
+            id="ignores the required anti-affinity of existing pods",
         ),
         pytest.param(
             web(rather=[weighted(10)], rather_not=[weighted(10)]),
             [db()],
             of_nodes(),
-            id="has an opinion where for and against are equal",
+            id="has an opinion even if preferences cancel out",
         ),
-        pytest.param(web(rather=[weighted(10)]), [], None, id="has none without such pods"),
+        pytest.param(
+            web(rather=[weighted(10)]), [], None, id="has no opinion without matching pods"
+        ),
         pytest.param(
             web(rather=[weighted(10)]),
             [db(on="bare")],
             None,
-            id="has none where such pods are on nodes without the label",
+            id="has no opinion if matching pods are on nodes without the label",
         ),
-        pytest.param(make_pod(), [db(), web("one", on="a")], None, id="has none without terms"),
+        pytest.param(
+            make_pod(), [db(), web("one", on="a")], None, id="has no opinion without terms"
+        ),
         pytest.param(
             web(rather=[weighted(10**30)] * 3),
             [db()],
             of_nodes(a=3 * (2**31 - 1), b=3 * (2**31 - 1)),
-            id="takes no weight for more than the API allows",
+            id="caps a weight at the largest 32-bit integer",
         ),
     ],
 )
@@ -421,10 +486,18 @@ def test_the_score(pod: Pod, pods: Sequence[Pod], want: dict[str, int] | None) -
 @pytest.mark.parametrize(
     ("args", "want"),
     [
-        pytest.param({"hardPodAffinityWeight": 40}, of_nodes(a=43, b=43), id="weighs by args"),
-        pytest.param({"hardPodAffinityWeight": 0}, of_nodes(a=3, b=3), id="does not weigh by 0"),
         pytest.param(
-            {"ignorePreferredTermsOfExistingPods": True}, None, id="ignores others altogether"
+            {"hardPodAffinityWeight": 40}, of_nodes(a=43, b=43), id="uses the weight from its args"
+        ),
+        pytest.param(
+            {"hardPodAffinityWeight": 0},
+            of_nodes(a=3, b=3),
+            id="ignores required affinity with weight 0",
+        ),
+        pytest.param(
+            {"ignorePreferredTermsOfExistingPods": True},
+            None,
+            id="ignores the preferences of existing pods if configured",
         ),
     ],
 )
@@ -448,11 +521,11 @@ def test_others_are_not_ignored_by_a_pod_with_preferences_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("raw", "feasible", "want"),
     [
-        pytest.param([10, 0, -5], [1, 1, 1], [100, 33, 0], id="spreads from 0 to 100"),
+        pytest.param([10, 0, -5], [1, 1, 1], [100, 33, 0], id="normalizes to 0 to 100"),
         # (0 - -5) / 15 * 100 = 33.3
-        pytest.param([10, 0, -5], [1, 1, 0], [100, 0], id="goes by feasible nodes alone"),
-        pytest.param([-7, -7, -7], [1, 1, 1], [0, 0, 0], id="gives 0 where all are equal"),
-        pytest.param([0, 29, 100], [1, 1, 1], [0, 28, 100], id="multiplies as kube-scheduler does"),
+        pytest.param([10, 0, -5], [1, 1, 0], [100, 0], id="normalizes by the feasible nodes only"),
+        pytest.param([-7, -7, -7], [1, 1, 1], [0, 0, 0], id="scores 0 if all are equal"),
+        pytest.param([0, 29, 100], [1, 1, 1], [0, 28, 100], id="rounds as kube-scheduler does"),
         # 29 / 100 * 100 = 28.999...
     ],
 )
@@ -491,17 +564,17 @@ def test_a_bad_term_of_a_pod_that_is_there_hurts_nobody() -> None:
 @pytest.mark.parametrize(
     ("weight", "problems"),
     [
-        pytest.param(0, [], id="takes 0"),
-        pytest.param(100, [], id="takes 100"),
+        pytest.param(0, [], id="accepts a weight of 0"),
+        pytest.param(100, [], id="accepts a weight of 100"),
         pytest.param(
             101,
             [("hardPodAffinityWeight", "Invalid value: 101: not in valid range [0, 100]")],
-            id="rejects 101",
+            id="rejects a weight of 101",
         ),
         pytest.param(
             -1,
             [("hardPodAffinityWeight", "Invalid value: -1: not in valid range [0, 100]")],
-            id="rejects -1",
+            id="rejects a weight of -1",
         ),
     ],
 )

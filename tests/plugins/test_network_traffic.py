@@ -88,7 +88,7 @@ def raw(decision: Decision) -> dict[str, int]:
             {"a": 1, "b": 15, "c": 10, "d": 13},
             # 100 - 100//15, 100 - 1500//15, 100 - 1000//15, 100 - 1300//15
             {"a": 94, "b": 0, "c": 34, "d": 14},
-            id="small numbers",
+            id="scores small numbers",
         ),
         pytest.param(
             {
@@ -100,13 +100,17 @@ def raw(decision: Decision) -> dict[str, int]:
                 "node2": 270270915134,
             },
             {"node5": 25, "node3": 22, "node1": 23, "node4": 46, "node6": 0, "node2": 35},
-            id="the first plugin's own",
+            id="scores as the first earlier plugin did",
         ),
         pytest.param(
-            {"x": 27938745453, "y": 151099652057}, {"x": 82, "y": 0}, id="the second one's"
+            {"x": 27938745453, "y": 151099652057},
+            {"x": 82, "y": 0},
+            id="scores as the second earlier plugin did",
         ),
         pytest.param(
-            {"x": 1000000, "y": 1200000, "z": 1400000}, {"x": 29, "y": 15, "z": 0}, id="the third's"
+            {"x": 1000000, "y": 1200000, "z": 1400000},
+            {"x": 29, "y": 15, "z": 0},
+            id="scores as the third earlier plugin did",
         ),
     ],
 )
@@ -142,9 +146,9 @@ def test_all_zero_is_all_quiet(scoring: str) -> None:
 @pytest.mark.parametrize(
     "by_node",
     [
-        pytest.param(None, id="before the first reading"),
-        pytest.param({}, id="when no node has one"),
-        pytest.param({"a": fresh(5, capacity=10)}, id="when too few nodes have one"),
+        pytest.param(None, id="has none before the first reading"),
+        pytest.param({}, id="has none if no node has a value"),
+        pytest.param({"a": fresh(5, capacity=10)}, id="has none if too few nodes have a value"),
     ],
 )
 def test_there_is_no_opinion(by_node: Mapping[str, Any] | None, scoring: str) -> None:
@@ -218,9 +222,9 @@ def test_utilization_without_a_capacity_takes_the_busiest_other_for_full() -> No
     [
         pytest.param("receive", {"a": 90, "b": 60}, id="receive"),
         pytest.param("transmit", {"a": 70, "b": 90}, id="transmit"),
-        pytest.param("max", {"a": 70, "b": 60}, id="the larger"),
+        pytest.param("max", {"a": 70, "b": 60}, id="the larger of both directions"),
         # (10 + 30) / 200, (40 + 10) / 200
-        pytest.param("sum", {"a": 80, "b": 75}, id="both, of both ways"),
+        pytest.param("sum", {"a": 80, "b": 75}, id="both directions, of both capacities"),
     ],
 )
 def test_utilization_by_direction(direction: Any, want: dict[str, int]) -> None:
@@ -305,17 +309,21 @@ def test_what_was_just_placed_counts_in_relative_scores() -> None:
 @pytest.mark.parametrize(
     ("args", "want"),
     [
-        pytest.param({"direction": "receive"}, 110, id="what it receives"),
-        pytest.param({"direction": "transmit"}, 130, id="what it sends"),
-        pytest.param({"direction": "max"}, 130, id="the larger"),
-        pytest.param({"direction": "sum"}, 240, id="both"),  # 200 + 10 + 30
+        pytest.param({"direction": "receive"}, 110, id="received traffic"),
+        pytest.param({"direction": "transmit"}, 130, id="sent traffic"),
+        pytest.param({"direction": "max"}, 130, id="the larger of both directions"),
+        pytest.param({"direction": "sum"}, 240, id="adds both directions"),  # 200 + 10 + 30
         # 6000 in a minute, and 10 a second
-        pytest.param({"direction": "receive", "measure": "increase"}, 6600, id="over the window"),
-        pytest.param({"query": "x"}, 100, id="nothing where the unit is the user's own"),
+        pytest.param(
+            {"direction": "receive", "measure": "increase"},
+            6600,
+            id="multiplies by the window for an increase",
+        ),
+        pytest.param({"query": "x"}, 100, id="adds nothing to a user's own query"),
         pytest.param(
             {"direction": "receive", "measure": "sumOverTime"},
             100,
-            id="nothing where it is no rate",
+            id="adds nothing to a measure that is no rate",
         ),
     ],
 )
@@ -331,10 +339,12 @@ def test_in_relative_scores_a_placed_pod_counts(args: dict[str, Any], want: int)
 @pytest.mark.parametrize(
     ("direction", "want"),
     [
-        pytest.param("receive", {"a": 65, "b": 55}, id="what it receives"),  # 10+20+5, 40+5
-        pytest.param("transmit", {"a": 45, "b": 55}, id="what it sends"),  # 10+40+5, 40+5
-        pytest.param("max", {"a": 45, "b": 55}, id="the larger"),
-        pytest.param("sum", {"a": 55, "b": 55}, id="both, of both ways"),  # (35 + 55) / 2
+        pytest.param("receive", {"a": 65, "b": 55}, id="received traffic"),  # 10+20+5, 40+5
+        pytest.param("transmit", {"a": 45, "b": 55}, id="sent traffic"),  # 10+40+5, 40+5
+        pytest.param("max", {"a": 45, "b": 55}, id="the larger of both directions"),
+        pytest.param(
+            "sum", {"a": 55, "b": 55}, id="both directions, of both capacities"
+        ),  # (35 + 55) / 2
     ],
 )
 def test_in_shares_a_placed_pod_counts(direction: Any, want: dict[str, int]) -> None:
@@ -476,8 +486,8 @@ def test_a_node_that_joined_since_counts_as_average(scoring: Any) -> None:
 @pytest.mark.parametrize(
     ("brake_percent", "has_opinion"),
     [
-        pytest.param(50, True, id="speaks when exactly the share is not fresh"),
-        pytest.param(49, False, id="is silent when more is not"),
+        pytest.param(50, True, id="scores if exactly the brake percentage is not fresh"),
+        pytest.param(49, False, id="has no opinion if more nodes are not fresh"),
     ],
 )
 @pytest.mark.parametrize("scoring", SCORINGS)
@@ -512,12 +522,12 @@ def test_among_nodes_to_be_avoided_what_was_just_placed_counts(policy: Any) -> N
             {"a": fresh(80), "b": fresh(100), "c": fresh(20)},
             # of 100, of 80, of 100
             {"a": 20, "b": 7, "c": 80, "d": 25},
-            id="has no soft threshold, for it is near where all are quiet",
+            id="has no soft threshold for a guessed capacity",
         ),
         pytest.param(
             {"a": fresh(80, 100), "b": fresh(100, 100), "c": fresh(20, 100)},
             {"a": 11, "b": 9, "c": 80, "d": 33},
-            id="is told apart from one that is known",
+            id="has a soft threshold for a known capacity",
         ),
     ],
 )

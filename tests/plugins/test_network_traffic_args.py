@@ -70,8 +70,8 @@ def test_the_defaults_have_no_problem() -> None:
 @pytest.mark.parametrize(
     ("pod_traffic", "bytes_per_second", "link_share"),
     [
-        pytest.param("80M", 10e6, 0.0, id="a bandwidth"),
-        pytest.param("7%", 0.0, 0.07, id="a share of a link"),
+        pytest.param("80M", 10e6, 0.0, id="reads a bandwidth"),
+        pytest.param("7%", 0.0, 0.07, id="reads a share of a link"),
     ],
 )
 def test_a_pod_is_taken_for(pod_traffic: str, bytes_per_second: float, link_share: float) -> None:
@@ -163,7 +163,7 @@ def test_a_time_is_too_long(args: dict[str, Any], problem: tuple[str, str]) -> N
                 "must be relative with measure: sumOverTime, which is no rate and which older "
                 "spellings imply; for utilization write measure: rate",
             ),
-            id="the use of links by what is no rate",
+            id="utilization by a measure that is no rate",
         ),
         pytest.param(
             {"query": "x", "measure": "increase"},
@@ -177,12 +177,12 @@ def test_a_time_is_too_long(args: dict[str, Any], problem: tuple[str, str]) -> N
                 "must be a bandwidth in bits/s such as 250M, or a share of the median link such "
                 "as 5%, not 'much'",
             ),
-            id="a pod's traffic that is no bandwidth",
+            id="pod traffic that is no bandwidth",
         ),
         pytest.param(
             {"link_capacities": [LinkCapacityArgs({"type": "large"}, "0")]},
             ("linkCapacities", "must have a capacity in bits/s such as 10G, not '0'"),
-            id="a link that carries nothing",
+            id="a link capacity of 0",
         ),
         pytest.param(
             {"link_capacities": [LinkCapacityArgs({"type": "large"}, "1000")]},
@@ -191,12 +191,12 @@ def test_a_time_is_too_long(args: dict[str, Any], problem: tuple[str, str]) -> N
                 "must have a capacity of at least 1M, in bits/s, not '1000'; "
                 "ten gigabits are written 10G",
             ),
-            id="a link without a unit",
+            id="a link capacity without a unit",
         ),
         pytest.param(
             {"pod_traffic": "500%"},
             ("podTraffic", "must be at most 100% of the median link, not '500%'"),
-            id="a pod that carries more than a link does",
+            id="pod traffic above 100% of a link",
         ),
         pytest.param(
             {"pod_traffic": "5"},
@@ -205,7 +205,7 @@ def test_a_time_is_too_long(args: dict[str, Any], problem: tuple[str, str]) -> N
                 "must be at least 1k, in bits/s, not '5'; a share of the median link is written "
                 "5%, and megabits 250M",
             ),
-            id="a pod's traffic without a unit",
+            id="pod traffic without a unit",
         ),
         pytest.param(
             {"devices": ["eth0", ""]},
@@ -227,7 +227,7 @@ def test_a_time_is_too_long(args: dict[str, Any], problem: tuple[str, str]) -> N
                 "devices",
                 "must have one entry for each device, such as [eth0, eth1], not 'eth0,eth1'",
             ),
-            id="two devices in one",
+            id="two devices in one entry",
         ),
         pytest.param(
             {"devices": ["(?!lo).*"]},
@@ -236,22 +236,22 @@ def test_a_time_is_too_long(args: dict[str, Any], problem: tuple[str, str]) -> N
                 "'(?!lo).*' looks ahead, behind or back, which Prometheus's expressions (RE2) "
                 "cannot; name the devices that count",
             ),
-            id="an expression that Prometheus does not know",
+            id="a regular expression that Prometheus does not support",
         ),
         pytest.param(
             {"query": " "},
             ("query", "must be PromQL that gives one value per node, or be left out, not ' '"),
-            id="a query that asks nothing",
+            id="an empty query",
         ),
         pytest.param(
             {"query": "rate(x{$device}[$window])"},
             ("query", "may have $devices and $window, not $device, which nothing stands for"),
-            id="a placeholder that nothing stands for",
+            id="an unknown placeholder",
         ),
         pytest.param(
             {"query": 'sum(x{device="${devices}"})'},
             ("query", "may have $devices and $window, not ${devices}, which nothing stands for"),
-            id="a placeholder in braces",
+            id="an unknown placeholder in braces",
         ),
         pytest.param(
             {"query": "sum(rate(x{$devices}[1m])"},
@@ -288,7 +288,7 @@ def test_a_time_is_too_long(args: dict[str, Any], problem: tuple[str, str]) -> N
                 "is http://a, while prometheus.addresses begins with http://b; "
                 "leave one of the two out",
             ),
-            id="two places where Prometheus is",
+            id="two different addresses of Prometheus",
         ),
         pytest.param(
             {"prometheus": PrometheusArgs(basic_auth=BasicAuthArgs(username="tide"))},
@@ -298,7 +298,7 @@ def test_a_time_is_too_long(args: dict[str, Any], problem: tuple[str, str]) -> N
         pytest.param(
             {"link_capacities": [LinkCapacityArgs({}, "10G")]},
             ("linkCapacities", "must have matchLabels that say which nodes it is for"),
-            id="a link of no node",
+            id="a link capacity without matchLabels",
         ),
         pytest.param(
             {"hot_nodes": HotNodesArgs(soft_percent=95, hard_percent=90)},
@@ -318,7 +318,7 @@ def test_a_time_is_too_long(args: dict[str, Any], problem: tuple[str, str]) -> N
         pytest.param(
             {"hot_nodes": HotNodesArgs(patience_seconds=-1)},
             ("hotNodes", "patience must not be negative, not -1s"),
-            id="patience that ends before it begins",
+            id="a negative patience",
         ),
     ],
 )
@@ -329,11 +329,15 @@ def test_what_is_rejected_is(args: dict[str, Any], problem: tuple[str, str]) -> 
 @pytest.mark.parametrize(
     "query",
     [
-        pytest.param("sum by (node) (rate(x{$devices}[$window]))", id="its placeholders"),
-        pytest.param('x{a="(", b=\'[\', c=`{`, d="\\"("} # )', id="brackets in strings"),
-        pytest.param('label_replace(x, "a", "$1", "b", "(.*)")', id="a group by number"),
-        pytest.param('label_replace(x, "a", "$h", "b", "(?P<h>.*):.*")', id="a group by name"),
-        pytest.param('x{device=~"eth.$"}', id="the end of an expression"),
+        pytest.param(
+            "sum by (node) (rate(x{$devices}[$window]))", id="accepts its own placeholders"
+        ),
+        pytest.param('x{a="(", b=\'[\', c=`{`, d="\\"("} # )', id="accepts brackets in strings"),
+        pytest.param('label_replace(x, "a", "$1", "b", "(.*)")', id="accepts a group by number"),
+        pytest.param(
+            'label_replace(x, "a", "$h", "b", "(?P<h>.*):.*")', id="accepts a group by name"
+        ),
+        pytest.param('x{device=~"eth.$"}', id="accepts a dollar at the end of an expression"),
     ],
 )
 def test_a_query_may_have(query: str) -> None:
@@ -367,7 +371,7 @@ def test_the_address_may_be(args: dict[str, Any], addresses: tuple[str, ...]) ->
                 "podTraffic": 250_000_000,
             },
             [],
-            id="takes numbers for bits per second",
+            id="reads numbers as bits per second",
         ),
         pytest.param(
             {"window": 90},
@@ -379,7 +383,7 @@ def test_the_address_may_be(args: dict[str, Any], addresses: tuple[str, ...]) ->
             [("query", "must be PromQL that gives one value per node, or be left out, not ''")],
             id="rejects an empty query",
         ),
-        pytest.param({"query": None}, [], id="takes a null query for none"),
+        pytest.param({"query": None}, [], id="reads a null query as no query"),
     ],
 )
 def test_the_decoder(given: dict[str, Any], problems: list[tuple[str, str]]) -> None:
@@ -393,8 +397,8 @@ def test_the_decoder(given: dict[str, Any], problems: list[tuple[str, str]]) -> 
     [
         pytest.param({"scoring": "loud"}, id="an unknown scoring"),
         pytest.param({"notFresh": {"stale": "ignore"}}, id="an unknown policy"),
-        pytest.param({"notFresh": {"brakePercent": 101}}, id="more than all nodes"),
-        pytest.param({"hotNodes": {"softPercent": -1}}, id="less than nothing"),
+        pytest.param({"notFresh": {"brakePercent": 101}}, id="a percentage above 100"),
+        pytest.param({"hotNodes": {"softPercent": -1}}, id="a negative percentage"),
         pytest.param({"hotNodes": {"hard": 90}}, id="an unknown field"),
     ],
 )

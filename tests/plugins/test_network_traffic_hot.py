@@ -125,14 +125,22 @@ def test_a_node_without_a_fresh_reading_is_not_hot(state: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("args", "is_hot"),
     [
-        pytest.param({}, True, id="a rate"),
-        pytest.param({"measure": "increase", "window": "1s"}, True, id="an increase"),
-        pytest.param({"query": "x"}, True, id="a user's own query, by the use of links"),
+        pytest.param({}, True, id="finds hot links by a rate"),
         pytest.param(
-            {"query": "x", "scoring": "relative"}, False, id="not a user's own query by itself"
+            {"measure": "increase", "window": "1s"}, True, id="finds hot links by an increase"
         ),
         pytest.param(
-            {"measure": "sumOverTime", "scoring": "relative"}, False, id="not a sum over time"
+            {"query": "x"}, True, id="finds hot links by a user's own query with utilization"
+        ),
+        pytest.param(
+            {"query": "x", "scoring": "relative"},
+            False,
+            id="finds no hot link by a user's own query with relative scoring",
+        ),
+        pytest.param(
+            {"measure": "sumOverTime", "scoring": "relative"},
+            False,
+            id="finds no hot link by a sum over time",
         ),
     ],
 )
@@ -159,9 +167,9 @@ def test_nothing_is_hot_while_too_few_nodes_are_fresh() -> None:
 @pytest.mark.parametrize(
     ("policy", "reasons"),
     [
-        pytest.param("neutral", {}, id="neutral rejects none"),
-        pytest.param("avoid", {}, id="avoid rejects none"),
-        pytest.param("reject", {"c": [NOT_TRUSTED]}, id="reject rejects it"),
+        pytest.param("neutral", {}, id="rejects no node with neutral"),
+        pytest.param("avoid", {}, id="rejects no node with avoid"),
+        pytest.param("reject", {"c": [NOT_TRUSTED]}, id="rejects the node with reject"),
     ],
 )
 def test_the_policy(policy: str, reasons: dict[str, list[str]], scoring: str, state: State) -> None:
@@ -190,14 +198,20 @@ def owned_by(kind: str) -> Pod:
 @pytest.mark.parametrize(
     ("pod", "passes"),
     [
-        pytest.param(owned_by("DaemonSet"), True, id="of a DaemonSet"),
-        pytest.param(owned_by("ReplicaSet"), False, id="not of a ReplicaSet"),
-        pytest.param(carrying(1, priority=2_000_000_000), True, id="that the cluster needs"),
-        pytest.param(carrying(1, priority=1_999_999_999), False, id="not one of less priority"),
+        pytest.param(owned_by("DaemonSet"), True, id="lets a pod of a DaemonSet"),
+        pytest.param(owned_by("ReplicaSet"), False, id="does not let a pod of a ReplicaSet"),
+        pytest.param(carrying(1, priority=2_000_000_000), True, id="lets a system-critical pod"),
         pytest.param(
-            make_pod(annotations={"lowtide.dev/traffic": "ignore"}), True, id="that ignores traffic"
+            carrying(1, priority=1_999_999_999),
+            False,
+            id="does not let a pod of slightly lower priority",
         ),
-        pytest.param(carrying(0), False, id="not one that merely carries none"),
+        pytest.param(
+            make_pod(annotations={"lowtide.dev/traffic": "ignore"}),
+            True,
+            id="lets a pod that ignores traffic",
+        ),
+        pytest.param(carrying(0), False, id="does not let a pod with 0 expected traffic"),
     ],
 )
 def test_a_pod_may_go_to_a_hot_node_and_to_one_that_is_not_trusted(pod: Pod, passes: bool) -> None:
@@ -213,11 +227,25 @@ def test_a_pod_may_go_to_a_hot_node_and_to_one_that_is_not_trusted(pod: Pod, pas
 @pytest.mark.parametrize(
     ("percent", "cordoned", "chosen"),
     [
-        pytest.param({"a": 95, "b": 40, "c": 20}, "", "c", id="takes a cool node"),
-        pytest.param({"a": 300, "b": 95, "c": 500}, "", "b", id="takes the coolest of hot ones"),
-        pytest.param({"a": 300, "b": 95, "c": 20}, "c", "b", id="takes what other plugins left"),
-        pytest.param({"a": 300, "b": 95, "c": 20}, "abc", None, id="takes none where none is left"),
-        pytest.param({"a": 300, "b": 95, "c": {}}, "", "c", id="takes one that is not trusted"),
+        pytest.param({"a": 95, "b": 40, "c": 20}, "", "c", id="chooses a cool node"),
+        pytest.param(
+            {"a": 300, "b": 95, "c": 500}, "", "b", id="chooses the coolest node if all are hot"
+        ),
+        pytest.param(
+            {"a": 300, "b": 95, "c": 20},
+            "c",
+            "b",
+            id="chooses a hot node if other plugins reject the cool one",
+        ),
+        pytest.param(
+            {"a": 300, "b": 95, "c": 20}, "abc", None, id="chooses none if other plugins reject all"
+        ),
+        pytest.param(
+            {"a": 300, "b": 95, "c": {}},
+            "",
+            "c",
+            id="chooses a node without a fresh reading if the others are hot",
+        ),
     ],
 )
 def test_a_decision(percent: dict[str, Any], cordoned: str, chosen: str | None) -> None:
@@ -241,8 +269,8 @@ def test_nodes_that_are_not_trusted_are_taken_when_no_other_is_left() -> None:
     ("waited_seconds", "chosen", "tried_after"),
     [
         pytest.param(0, None, 120.0, id="waits for a cooler node"),
-        pytest.param(119, None, 120.0, id="waits on"),
-        pytest.param(120, "a", float("inf"), id="goes when its time is over"),
+        pytest.param(119, None, 120.0, id="waits until its patience is over"),
+        pytest.param(120, "a", float("inf"), id="goes to a hot node when its patience is over"),
     ],
 )
 def test_with_patience_a_pod(waited_seconds: float, chosen: str | None, tried_after: float) -> None:
@@ -281,9 +309,9 @@ TRAFFIC = {"enabled": [{"name": "NetworkTraffic"}]}
 @pytest.mark.parametrize(
     ("plugins", "filters"),
     [
-        pytest.param({"score": TRAFFIC}, False, id="not where it only scores"),
-        pytest.param({"filter": TRAFFIC}, True, id="where it is a filter"),
-        pytest.param({"multiPoint": TRAFFIC}, True, id="where it is everything"),
+        pytest.param({"score": TRAFFIC}, False, id="does not reject if it only scores"),
+        pytest.param({"filter": TRAFFIC}, True, id="rejects if it is enabled as a filter"),
+        pytest.param({"multiPoint": TRAFFIC}, True, id="rejects if it is enabled at every point"),
     ],
 )
 def test_hot_nodes_are_rejected(plugins: dict[str, Any], filters: bool) -> None:

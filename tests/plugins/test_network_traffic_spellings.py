@@ -170,9 +170,13 @@ def test_means_today(
 @pytest.mark.parametrize(
     ("text", "names_nodes"),
     [
-        pytest.param(MINUTES_BY_NODENAME, True, id="the first article's"),
-        pytest.param(V1BETA1_BY_KUBERNETES_NODE, False, id="the second's and the fourth's"),
-        pytest.param(SECONDS_BY_INSTANCE, False, id="the third's"),
+        pytest.param(MINUTES_BY_NODENAME, True, id="reads the first article's configuration"),
+        pytest.param(
+            V1BETA1_BY_KUBERNETES_NODE,
+            False,
+            id="reads the second and fourth article's configuration",
+        ),
+        pytest.param(SECONDS_BY_INSTANCE, False, id="reads the third article's configuration"),
     ],
 )
 def test_what_is_asked_for_the_configuration_as_it_is_printed_is(
@@ -226,24 +230,24 @@ def test_a_mistake_is_told_under_the_name_that_was_written() -> None:
             {"ip": "http://u:secret@a", "prometheusAddress": "http://b"},
             "ip: is http://a beside prometheusAddress: http://b, and both say prometheusAddress; "
             "leave one of them out",
-            id="two addresses",
+            id="rejects two different addresses",
         ),
         pytest.param(
             {"ip": "http://a", "timeRange": 15, "window": "1m"},
             "timeRange: is 15 beside window: 1m, and both say window; leave one of them out",
-            id="two windows",
+            id="rejects two different windows",
         ),
         pytest.param(
             {"ip": "http://a", "time_range": 3, "timeRangeInMinutes": 5},
             "timeRangeInMinutes: is 5 beside time_range: 3, and both say window; "
             "leave one of them out",
-            id="two old windows",
+            id="rejects two different older windows",
         ),
         pytest.param(
             {"ip": "http://a", "deviceName": "eth0", "devices": ["eth1", "eth2"]},
             "deviceName: is eth0 beside devices: [eth1, eth2], and both say devices; "
             "leave one of them out",
-            id="two devices",
+            id="rejects two different devices",
         ),
         pytest.param(
             {"ip": "http://a", "prometheus": {"addresses": ["http://b"]}},
@@ -263,16 +267,32 @@ def test_spellings_that_differ_are_rejected(args: dict[str, Any], told: str) -> 
 @pytest.mark.parametrize(
     "args",
     [
-        pytest.param({"ip": "a:9090", "prometheusAddress": "http://a:9090"}, id="an address"),
-        pytest.param({"ip": "http://a", "timeRange": 180, "window": "3m"}, id="a window"),
         pytest.param(
-            {"ip": "http://a", "time_range": 3, "timeRangeInMinutes": 3}, id="an old window"
+            {"ip": "a:9090", "prometheusAddress": "http://a:9090"},
+            id="accepts one address in two spellings",
         ),
-        pytest.param({"ip": "http://a", "deviceName": "eth0", "devices": ["eth0"]}, id="a device"),
-        pytest.param({"ip": "http://a", "prometheusAddress": None}, id="an address, once null"),
-        pytest.param({"ip": None, "prometheusAddress": "http://a"}, id="an old address, null"),
         pytest.param(
-            {"ip": "http://a", "deviceName": "", "devices": ["eth0"]}, id="a device, once empty"
+            {"ip": "http://a", "timeRange": 180, "window": "3m"},
+            id="accepts one window in two spellings",
+        ),
+        pytest.param(
+            {"ip": "http://a", "time_range": 3, "timeRangeInMinutes": 3},
+            id="accepts one window in two older spellings",
+        ),
+        pytest.param(
+            {"ip": "http://a", "deviceName": "eth0", "devices": ["eth0"]},
+            id="accepts one device in two spellings",
+        ),
+        pytest.param(
+            {"ip": "http://a", "prometheusAddress": None}, id="accepts an address beside a null one"
+        ),
+        pytest.param(
+            {"ip": None, "prometheusAddress": "http://a"},
+            id="accepts an older address that is null",
+        ),
+        pytest.param(
+            {"ip": "http://a", "deviceName": "", "devices": ["eth0"]},
+            id="accepts a device beside an empty one",
         ),
     ],
 )

@@ -58,55 +58,73 @@ def plugin(**added: Any) -> NodeAffinity:
 @pytest.mark.parametrize(
     ("pod", "accepted"),
     [
-        pytest.param(make_pod(), "abc", id="accepts all for a pod that asks nothing"),
-        pytest.param(make_pod(node_selector={"zone": "x"}), "a", id="wants the selector's label"),
+        pytest.param(make_pod(), "abc", id="accepts all nodes for a pod without requirements"),
         pytest.param(
-            make_pod(node_selector={"zone": "x", "gen": "5"}), "", id="wants all of the selector"
+            make_pod(node_selector={"zone": "x"}), "a", id="requires the nodeSelector's label"
         ),
-        pytest.param(requiring(labelled(expression("zone", "In", "x", "y"))), "ab", id="reads In"),
-        pytest.param(requiring(labelled(expression("zone", "NotIn", "x"))), "bc", id="reads NotIn"),
-        pytest.param(requiring(labelled(expression("zone", "Exists"))), "ab", id="reads Exists"),
         pytest.param(
-            requiring(labelled(expression("zone", "DoesNotExist"))), "c", id="reads DoesNotExist"
+            make_pod(node_selector={"zone": "x", "gen": "5"}),
+            "",
+            id="requires all labels of the nodeSelector",
         ),
-        pytest.param(requiring(labelled(expression("gen", "Gt", "1"))), "b", id="reads Gt"),
-        pytest.param(requiring(labelled(expression("gen", "Lt", "5"))), "a", id="reads Lt"),
+        pytest.param(
+            requiring(labelled(expression("zone", "In", "x", "y"))), "ab", id="understands In"
+        ),
+        pytest.param(
+            requiring(labelled(expression("zone", "NotIn", "x"))), "bc", id="understands NotIn"
+        ),
+        pytest.param(
+            requiring(labelled(expression("zone", "Exists"))), "ab", id="understands Exists"
+        ),
+        pytest.param(
+            requiring(labelled(expression("zone", "DoesNotExist"))),
+            "c",
+            id="understands DoesNotExist",
+        ),
+        pytest.param(requiring(labelled(expression("gen", "Gt", "1"))), "b", id="understands Gt"),
+        pytest.param(requiring(labelled(expression("gen", "Lt", "5"))), "a", id="understands Lt"),
         pytest.param(
             requiring(labelled(expression("zone", "Exists"), expression("gen", "Gt", "1"))),
             "b",
-            id="wants all expressions of a term",
+            id="requires all expressions of a term",
         ),
         pytest.param(
             requiring(
                 labelled(expression("zone", "In", "x")), labelled(expression("gen", "In", "new"))
             ),
             "ac",
-            id="wants one term of several",
+            id="requires one of several terms",
         ),
         pytest.param(
             requiring(labelled(expression("gen", "Exists")), zone="y"),
             "b",
-            id="wants selector and terms",
+            id="requires both nodeSelector and affinity",
         ),
-        pytest.param(requiring(named("b")), "b", id="reads the name"),
-        pytest.param(requiring(named("b", operator="NotIn")), "ac", id="reads NotIn of the name"),
-        pytest.param(requiring(), "", id="accepts none without a term"),
-        pytest.param(requiring({}), "", id="accepts none by an empty term"),
-        pytest.param(requiring(named("a", "b")), "", id="accepts none by two names in one field"),
+        pytest.param(requiring(named("b")), "b", id="matches a node by metadata.name"),
+        pytest.param(
+            requiring(named("b", operator="NotIn")), "ac", id="understands NotIn for metadata.name"
+        ),
+        pytest.param(requiring(), "", id="accepts no node without a term"),
+        pytest.param(requiring({}), "", id="accepts no node by an empty term"),
+        pytest.param(
+            requiring(named("a", "b")), "", id="accepts no node by a field with two names"
+        ),
         pytest.param(
             requiring({"matchFields": [expression("metadata.uid", "In", "a")]}),
             "",
-            id="accepts none by another field",
+            id="accepts no node by an unknown field",
         ),
         pytest.param(
-            requiring(labelled(expression("zone", "In"))), "", id="accepts none by a broken term"
+            requiring(labelled(expression("zone", "In"))),
+            "",
+            id="accepts no node by an invalid term",
         ),
         pytest.param(
             requiring(
                 labelled(expression("gen", "Gt", "x")), labelled(expression("zone", "Exists"))
             ),
             "ab",
-            id="passes over a broken term beside a sound one",
+            id="ignores an invalid term beside a valid one",
         ),
     ],
 )
@@ -125,32 +143,40 @@ def test_what_the_configuration_adds_is_required_first() -> None:
 @pytest.mark.parametrize(
     ("pod", "answer"),
     [
-        pytest.param(make_pod(), None, id="leaves the nodes without affinity"),
-        pytest.param(make_pod(node_selector={"zone": "x"}), None, id="leaves them to a selector"),
-        pytest.param(requiring(), None, id="leaves them without a term"),
-        pytest.param(requiring(named("a")), frozenset("a"), id="narrows to a name"),
+        pytest.param(make_pod(), None, id="does not narrow the search without affinity"),
+        pytest.param(
+            make_pod(node_selector={"zone": "x"}),
+            None,
+            id="does not narrow the search by a nodeSelector",
+        ),
+        pytest.param(requiring(), None, id="does not narrow the search without a term"),
+        pytest.param(
+            requiring(named("a")), frozenset("a"), id="narrows the search to one node name"
+        ),
         pytest.param(
             requiring(named("a", "b"), named("b", "c")),
             frozenset("abc"),
-            id="narrows to the names of all terms",
+            id="narrows the search to the names of all terms",
         ),
         pytest.param(
             requiring(
                 {"matchFields": [*named("a", "b")["matchFields"], *named("b")["matchFields"]]}
             ),
             frozenset("b"),
-            id="narrows to what all fields of a term name",
+            id="narrows the search to names that all fields of a term have",
         ),
         pytest.param(
             requiring(named("a"), labelled(expression("zone", "Exists"))),
             None,
-            id="leaves them when one term does not name nodes",
+            id="does not narrow the search if one term names no nodes",
         ),
-        pytest.param(requiring(named("a", operator="NotIn")), None, id="leaves them to NotIn"),
+        pytest.param(
+            requiring(named("a", operator="NotIn")), None, id="does not narrow the search by NotIn"
+        ),
         pytest.param(
             requiring({"matchFields": [*named("a")["matchFields"], *named("b")["matchFields"]]}),
             PodRejection("pod affinity terms conflict"),
-            id="rejects the pod when no name is left",
+            id="rejects the pod if no name is left",
         ),
     ],
 )
@@ -173,9 +199,13 @@ def test_pre_filter(pod: Pod, answer: Any) -> None:
         pytest.param(
             preferring((0, labelled(expression("zone", "Exists"))), (5, {})),
             {"a": 0, "b": 0, "c": 0},
-            id="passes over no weight and empty terms",
+            id="ignores terms without weight and empty terms",
         ),
-        pytest.param(preferring((7, named("c"))), {"a": 0, "b": 0, "c": 7}, id="reads the name"),
+        pytest.param(
+            preferring((7, named("c"))),
+            {"a": 0, "b": 0, "c": 7},
+            id="matches a node by metadata.name",
+        ),
     ],
 )
 def test_score(pod: Pod, raw: dict[str, int] | None) -> None:

@@ -18,29 +18,31 @@ def restarting(action: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("spec", "rejected"),
     [
-        pytest.param({}, set(), id="lets a plain pod go anywhere"),
+        pytest.param({}, set(), id="accepts any node for a plain pod"),
         pytest.param(
             {"containers": restarting("RestartAllContainers")},
             {"none", "namespaces"},
-            id="asks for restarts of all containers",
+            id="requires the feature to restart all containers",
         ),
         pytest.param(
             {"initContainers": restarting("RestartAllContainers")},
             {"none", "namespaces"},
-            id="asks for them where an init container has the plugin",
+            id="requires it for the restart rule of an init container",
         ),
         pytest.param(
-            {"containers": restarting("Restart")}, set(), id="asks for nothing by another action"
+            {"containers": restarting("Restart")}, set(), id="requires nothing for another action"
         ),
         pytest.param(
             {"hostNetwork": True, "hostUsers": False},
             {"none", "restarts"},
-            id="asks for user namespaces on the host's network",
+            id="requires the feature for user namespaces with host network",
         ),
-        pytest.param({"hostNetwork": True}, set(), id="asks for nothing by the host's network"),
-        pytest.param({"hostUsers": False}, set(), id="asks for nothing by user namespaces"),
+        pytest.param({"hostNetwork": True}, set(), id="requires nothing for host network alone"),
+        pytest.param({"hostUsers": False}, set(), id="requires nothing for user namespaces alone"),
         pytest.param(
-            {"hostNetwork": True, "hostUsers": True}, set(), id="asks for nothing by host users"
+            {"hostNetwork": True, "hostUsers": True},
+            set(),
+            id="requires nothing for host network with host users",
         ),
         pytest.param(
             {
@@ -49,7 +51,7 @@ def restarting(action: str) -> list[dict[str, Any]]:
                 "containers": restarting("RestartAllContainers"),
             },
             {"none", "restarts", "namespaces"},
-            id="asks for both together",
+            id="requires both features together",
         ),
     ],
 )

@@ -19,15 +19,17 @@ def plugin(label: str = LABEL, value: str | None = None) -> NodeLabel:
 @pytest.mark.parametrize(
     ("labels", "value", "want"),
     [
-        pytest.param({LABEL: "true"}, None, [], id="admits a node with the label"),
-        pytest.param({LABEL: ""}, None, [], id="admits a node whose label is empty"),
+        pytest.param({LABEL: "true"}, None, [], id="accepts a node with the label"),
+        pytest.param({LABEL: ""}, None, [], id="accepts a node whose label is empty"),
         pytest.param({}, None, [LABEL], id="rejects a node without the label"),
         pytest.param({"other": "true"}, None, [LABEL], id="rejects a node with another label"),
-        pytest.param({LABEL: "true"}, "true", [], id="admits the value"),
+        pytest.param({LABEL: "true"}, "true", [], id="accepts the value"),
         pytest.param({LABEL: "no"}, "true", [f"{LABEL}=true"], id="rejects another value"),
         pytest.param({}, "true", [f"{LABEL}=true"], id="rejects a node without that value"),
-        pytest.param({LABEL: ""}, "", [], id="admits the empty value"),
-        pytest.param({LABEL: "x"}, "", [f"{LABEL}="], id="rejects what should be empty"),
+        pytest.param({LABEL: ""}, "", [], id="accepts the empty value"),
+        pytest.param(
+            {LABEL: "x"}, "", [f"{LABEL}="], id="rejects a value where an empty one is required"
+        ),
     ],
 )
 def test_filter(labels: Mapping[str, str], value: str | None, want: list[str]) -> None:
@@ -49,7 +51,7 @@ def test_each_node_without_it_is_told_why() -> None:
     ("label", "value", "want"),
     [
         pytest.param(LABEL, None, LABEL, id="names the label"),
-        pytest.param("cpu", "true", "cpu=true", id="names label and value"),
+        pytest.param("cpu", "true", "cpu=true", id="names the label and the value"),
     ],
 )
 def test_a_pod_for_which_no_node_has_the_label(label: str, value: str | None, want: str) -> None:
@@ -86,8 +88,8 @@ def test_the_last_node_with_the_label_may_come_and_go() -> None:
 @pytest.mark.parametrize(
     ("value", "want"),
     [
-        pytest.param(None, ["true", "true", "false"], id="by its key"),
-        pytest.param("true", ["true", "false", "false"], id="by key and value"),
+        pytest.param(None, ["true", "true", "false"], id="logs by key"),
+        pytest.param("true", ["true", "false", "false"], id="logs by key and value"),
     ],
 )
 def test_verdicts_in_words(value: str | None, want: list[str]) -> None:
@@ -105,9 +107,9 @@ def test_verdicts_in_words(value: str | None, want: list[str]) -> None:
 @pytest.mark.parametrize(
     ("label", "want"),
     [
-        pytest.param("disk", [], id="takes a plain key"),
-        pytest.param("filter.xy.com", [], id="takes a key with dots"),
-        pytest.param("example.com/disk_type", [], id="takes a key with a prefix"),
+        pytest.param("disk", [], id="accepts a plain key"),
+        pytest.param("filter.xy.com", [], id="accepts a key with dots"),
+        pytest.param("example.com/disk_type", [], id="accepts a key with a prefix"),
         pytest.param(
             "cpu=true",
             ["must be the label's key alone, not 'cpu=true'; write label: cpu and value: \"true\""],
@@ -143,7 +145,7 @@ def test_verdicts_in_words(value: str | None, want: list[str]) -> None:
                 "must be the key of the label that NodeLabel looks for, such as "
                 "example.com/disk, and is 'a/b/c'"
             ],
-            id="rejects what no label can be called",
+            id="rejects an invalid key",
         ),
     ],
 )
@@ -154,13 +156,15 @@ def test_args(label: str, want: list[str]) -> None:
 @pytest.mark.parametrize(
     ("value", "is_right"),
     [
-        pytest.param("", True, id="takes the empty value"),
-        pytest.param("m5.large_a-1", True, id="takes letters, digits, dots, bars and dashes"),
-        pytest.param("a" * 63, True, id="takes the longest value"),
-        pytest.param("a" * 64, False, id="rejects a longer one"),
+        pytest.param("", True, id="accepts the empty value"),
+        pytest.param(
+            "m5.large_a-1", True, id="accepts letters, digits, dots, underscores and dashes"
+        ),
+        pytest.param("a" * 63, True, id="accepts the longest value"),
+        pytest.param("a" * 64, False, id="rejects a longer value"),
         pytest.param("a b", False, id="rejects a space"),
-        pytest.param("-a", False, id="rejects a dash at the beginning"),
-        pytest.param("ä", False, id="rejects other letters"),
+        pytest.param("-a", False, id="rejects a leading dash"),
+        pytest.param("ä", False, id="rejects letters outside ASCII"),
     ],
 )
 def test_a_value(value: str, is_right: bool) -> None:

@@ -11,9 +11,11 @@ REASON = "node(s) didn't match the requested node name"
 @pytest.mark.parametrize(
     ("wanted", "rejected"),
     [
-        pytest.param("", {}, id="accepts every node for a pod without a name"),
-        pytest.param("b", {"a": [REASON]}, id="accepts the node that is named"),
-        pytest.param("c", {"a": [REASON], "b": [REASON]}, id="accepts none when it is unknown"),
+        pytest.param("", {}, id="accepts every node for a pod without a node name"),
+        pytest.param("b", {"a": [REASON]}, id="accepts only the named node"),
+        pytest.param(
+            "c", {"a": [REASON], "b": [REASON]}, id="accepts no node if the named one is unknown"
+        ),
     ],
 )
 def test_filter(wanted: str, rejected: dict[str, list[str]]) -> None:

@@ -23,15 +23,21 @@ def port(number: int, protocol: str = "TCP", ip: str = "") -> dict[str, Any]:
     ("wanted", "rejected"),
     [
         pytest.param([], {}, id="accepts a pod without ports"),
-        pytest.param([{"containerPort": 80}], {}, id="accepts a port that is not the host's"),
-        pytest.param([port(80)], REJECTED, id="rejects a port that is held"),
+        pytest.param([{"containerPort": 80}], {}, id="accepts a port that is not a host port"),
+        pytest.param([port(80)], REJECTED, id="rejects a used port"),
         pytest.param([port(81)], {}, id="accepts another port"),
         pytest.param([port(80, "UDP")], {}, id="accepts another protocol"),
-        pytest.param([port(80, ip="10.0.0.1")], REJECTED, id="rejects one address beside all"),
-        pytest.param([port(53, "UDP")], REJECTED, id="rejects all addresses beside one"),
+        pytest.param(
+            [port(80, ip="10.0.0.1")],
+            REJECTED,
+            id="rejects one address if the port is used on all addresses",
+        ),
+        pytest.param(
+            [port(53, "UDP")], REJECTED, id="rejects all addresses if the port is used on one"
+        ),
         pytest.param([port(53, "UDP", "10.0.0.1")], REJECTED, id="rejects the same address"),
         pytest.param([port(53, "UDP", "10.0.0.2")], {}, id="accepts another address"),
-        pytest.param([port(81), port(80)], REJECTED, id="rejects when one port of two is held"),
+        pytest.param([port(81), port(80)], REJECTED, id="rejects if one of two ports is used"),
     ],
 )
 def test_filter(wanted: list[dict[str, Any]], rejected: dict[str, list[str]]) -> None:

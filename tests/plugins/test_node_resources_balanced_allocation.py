@@ -34,7 +34,7 @@ def plugin(*resources: str) -> NodeResourcesBalancedAllocation:
             # empty: shares 0.025, 0.0153: int((1-0.0049)*100) = 99, before 100 -> 50 + 49//2
             # used: 0.525, 0.1403: int(80.8) = 80, before int(81.25) = 81 -> 50 + 49//2
             {"empty": 74, "used": 74},
-            id="hardly moves for a small pod",
+            id="changes little for a small pod",
         ),
         pytest.param(
             (),
@@ -42,39 +42,45 @@ def plugin(*resources: str) -> NodeResourcesBalancedAllocation:
             # empty: 0.125, 0.25: int(93.75) = 93 -> 50 + (50-7)//2 = 71
             # used: 0.625, 0.375: int(87.5) = 87, before 81 -> 50 + (50+6)//2 = 78
             {"empty": 71, "used": 78},
-            id="favours the node that it evens out",
+            id="prefers the node that the pod balances",
         ),
         pytest.param(
             (),
             make_pod(cpu="4"),
             # empty: 1, 0: 50 -> 50 + (50-50)//2; used: 1 (capped), 0.125: int(56.25), before 81
             {"empty": 50, "used": 50 + (50 + 56 - 81) // 2},
-            id="caps a share at full",
+            id="caps a share at 100 percent",
         ),
-        pytest.param((), make_pod(), None, id="has no opinion when nothing is asked for"),
+        pytest.param((), make_pod(), None, id="has no opinion on a pod without requests"),
         pytest.param(
-            (), make_pod(requests={GPU: 1}), None, id="has no opinion on what is not configured"
+            (),
+            make_pod(requests={GPU: 1}),
+            None,
+            id="has no opinion on a resource that is not configured",
         ),
         pytest.param(
-            ("cpu",), make_pod(cpu="1"), {"empty": 75, "used": 75}, id="is even with one resource"
+            ("cpu",),
+            make_pod(cpu="1"),
+            {"empty": 75, "used": 75},
+            id="scores one resource as balanced",
         ),
         pytest.param(
             ("cpu", "memory", GPU),
             make_pod(cpu="500m", memory="8Gi"),
             {"empty": 71, "used": 78},
-            id="leaves out a scalar that the pod does not ask for",
+            id="ignores an extended resource that the pod does not request",
         ),
         pytest.param(
             ("cpu", "memory", GPU),
             make_pod(cpu="500m", memory="8Gi", requests={GPU: 1}),
             {"empty": 71, "used": 78},
-            id="leaves out a scalar that the node lacks",
+            id="ignores an extended resource that the node lacks",
         ),
         pytest.param(
             ("cpu", "memory", "pods"),
             make_pod(cpu="500m", memory="8Gi"),
             {"empty": 71, "used": 78},
-            id="leaves out the number of pods",
+            id="ignores the number of pods",
         ),
     ],
 )
@@ -110,17 +116,19 @@ def test_pods_that_do_not_say_count_as_nothing() -> None:
 @pytest.mark.parametrize(
     ("resources", "told"),
     [
-        pytest.param([{"name": "cpu"}, {"name": "memory", "weight": 1}], [], id="a weight of 1"),
-        pytest.param([{"name": "cpu", "weight": 0}], [], id="a weight of 0, which means 1"),
+        pytest.param(
+            [{"name": "cpu"}, {"name": "memory", "weight": 1}], [], id="accepts a weight of 1"
+        ),
+        pytest.param([{"name": "cpu", "weight": 0}], [], id="accepts a weight of 0, which means 1"),
         pytest.param(
             [{"name": "cpu", "weight": 2}],
             ["the weight of resource cpu must be 1, not 2"],
-            id="another weight",
+            id="rejects another weight",
         ),
         pytest.param(
             [{"name": "cpu"}, {"name": "cpu"}],
             ["resource cpu is listed twice; name it once"],
-            id="a resource twice",
+            id="rejects a resource listed twice",
         ),
     ],
 )

@@ -36,16 +36,20 @@ def scoring(kind: str, *resources: tuple[str, int], **more: Any) -> NodeResource
 @pytest.mark.parametrize(
     ("pod", "rejected"),
     [
-        pytest.param(make_pod(), [], id="accepts a pod that asks nothing"),
-        pytest.param(make_pod(cpu="500m"), [], id="accepts exactly what is left"),
+        pytest.param(make_pod(), [], id="accepts a pod without requests"),
+        pytest.param(make_pod(cpu="500m"), [], id="accepts a request for exactly what is free"),
         pytest.param(
-            make_pod(cpu="501m"), [("Insufficient cpu", True)], id="rejects one milli more"
+            make_pod(cpu="501m"),
+            [("Insufficient cpu", True)],
+            id="rejects a request of one millicore more",
         ),
-        pytest.param(make_pod(cpu="2"), [("Insufficient cpu", True)], id="lets eviction help"),
+        pytest.param(
+            make_pod(cpu="2"), [("Insufficient cpu", True)], id="reports that eviction may help"
+        ),
         pytest.param(
             make_pod(cpu="2001m"),
             [("Insufficient cpu", False)],
-            id="says that eviction cannot help beyond what the node has",
+            id="reports that eviction cannot help beyond allocatable",
         ),
         pytest.param(
             make_pod(memory="2Gi", requests={"ephemeral-storage": "5Gi", GPU: 2}),
@@ -54,17 +58,19 @@ def scoring(kind: str, *resources: tuple[str, int], **more: Any) -> NodeResource
                 ("Insufficient ephemeral-storage", False),
                 (f"Insufficient {GPU}", False),
             ],
-            id="tells every shortage",
+            id="reports every insufficient resource",
         ),
-        pytest.param(make_pod(requests={GPU: 1}), [], id="accepts a scalar that is left"),
+        pytest.param(
+            make_pod(requests={GPU: 1}), [], id="accepts an extended resource that is free"
+        ),
         pytest.param(
             make_pod(requests={"hugepages-2Mi": "2Mi"}),
             [("Insufficient hugepages-2Mi", False)],
-            id="rejects what the node lacks",
+            id="rejects an extended resource that the node lacks",
         ),
-        pytest.param(make_pod(requests={GPU: 0}), [], id="passes over an explicit zero"),
-        pytest.param(make_pod(requests={"gpu": 9}), [], id="passes over names that mean nothing"),
-        pytest.param(make_pod(requests={"pods": 500}), [], id="passes over pods as a request"),
+        pytest.param(make_pod(requests={GPU: 0}), [], id="ignores a request of 0"),
+        pytest.param(make_pod(requests={"gpu": 9}), [], id="ignores unknown resource names"),
+        pytest.param(make_pod(requests={"pods": 500}), [], id="ignores pods as a request"),
     ],
 )
 def test_filter(pod: Pod, rejected: list[tuple[str, bool]]) -> None:
@@ -98,9 +104,11 @@ def test_each_node_is_rejected_for_its_own_reasons() -> None:
 @pytest.mark.parametrize(
     ("most", "rejected"),
     [
-        pytest.param(3, {}, id="accepts the last one that has room"),
-        pytest.param(2, {"a": ["Too many pods"]}, id="rejects one too many"),
-        pytest.param(0, {"a": ["Too many pods"]}, id="rejects all on a node for no pods"),
+        pytest.param(3, {}, id="accepts the last pod that has room"),
+        pytest.param(2, {"a": ["Too many pods"]}, id="rejects one pod too many"),
+        pytest.param(
+            0, {"a": ["Too many pods"]}, id="rejects every pod on a node with 0 allocatable pods"
+        ),
     ],
 )
 def test_the_number_of_pods(most: int, rejected: dict[str, list[str]]) -> None:
@@ -112,12 +120,14 @@ def test_the_number_of_pods(most: int, rejected: dict[str, list[str]]) -> None:
 @pytest.mark.parametrize(
     ("ignoring", "rejected"),
     [
-        pytest.param({"ignoredResources": [GPU]}, {}, id="by name"),
-        pytest.param({"ignoredResourceGroups": ["example.com"]}, {}, id="by group"),
+        pytest.param({"ignoredResources": [GPU]}, {}, id="ignores a resource by name"),
+        pytest.param(
+            {"ignoredResourceGroups": ["example.com"]}, {}, id="ignores a resource by group"
+        ),
         pytest.param(
             {"ignoredResources": ["example.com/tpu"], "ignoredResourceGroups": ["other.com"]},
             {"a": [f"Insufficient {GPU}"]},
-            id="not another's",
+            id="does not ignore a resource of another group",
         ),
     ],
 )
@@ -150,28 +160,28 @@ ON_USED = make_pod("p", on="used", cpu="2", memory="4Gi")
             # cpu (4000-100)*100//4000 = 97, memory (32768-500)*100//32768 = 98 -> 195//2
             # cpu (4000-2100)*100//4000 = 47, memory (32768-4596)*100//32768 = 85 -> 132//2
             {"empty": 97, "used": 66},
-            id="LeastAllocated favours what is left",
+            id="prefers free nodes with LeastAllocated",
         ),
         pytest.param(
             plugin(),
             make_pod(cpu="500m", memory="8Gi"),
             # 87, 75 -> 162//2; (4000-2500)*100//4000 = 37, (32-12)*100//32 = 62 -> 99//2
             {"empty": 81, "used": 49},
-            id="LeastAllocated truncates the mean",
+            id="truncates the mean with LeastAllocated",
         ),
         pytest.param(
             scoring("MostAllocated"),
             make_pod(cpu="500m", memory="8Gi"),
             # 500*100//4000 = 12, 8*100//32 = 25 -> 37//2; 2500*100//4000 = 62, 37 -> 99//2
             {"empty": 18, "used": 49},
-            id="MostAllocated favours what is used",
+            id="prefers used nodes with MostAllocated",
         ),
         pytest.param(
             scoring("RequestedToCapacityRatio", requestedToCapacityRatio=SHAPE),
             make_pod(cpu="500m", memory="8Gi"),
             # (12 + 25)/2 = 18.5 -> 19; (62 + 37)/2 = 49.5 -> 50
             {"empty": 19, "used": 50},
-            id="RequestedToCapacityRatio rounds half up",
+            id="rounds half up with RequestedToCapacityRatio",
         ),
         pytest.param(
             scoring("LeastAllocated", ("cpu", 3), ("memory", 1)),
@@ -184,21 +194,21 @@ ON_USED = make_pod("p", on="used", cpu="2", memory="4Gi")
             scoring("LeastAllocated", ("cpu", 0), ("memory", 1)),
             make_pod(cpu="500m", memory="8Gi"),
             {"empty": 81, "used": 49},
-            id="takes a weight of 0 for 1",
+            id="counts a weight of 0 as 1",
         ),
         pytest.param(
             plugin(),
             make_pod(cpu="8", memory="8Gi"),
             # cpu 0, memory 75 -> 37; cpu 0, memory 62 -> 31
             {"empty": 37, "used": 31},
-            id="LeastAllocated gives nothing for more than there is",
+            id="scores 0 for an overcommitted node with LeastAllocated",
         ),
         pytest.param(
             scoring("MostAllocated"),
             make_pod(cpu="8", memory="8Gi"),
             # cpu 100, memory 25 -> 62; cpu 100, memory 37 -> 68
             {"empty": 62, "used": 68},
-            id="MostAllocated stops at full",
+            id="scores at most 100 with MostAllocated",
         ),
         pytest.param(
             plugin(),
@@ -206,31 +216,31 @@ ON_USED = make_pod("p", on="used", cpu="2", memory="4Gi")
             # 100m and 200Mi by default: 97, 99 -> 196//2;
             # (4000-2100)*100//4000 = 47, (32768-4296)*100//32768 = 86 -> 133//2
             {"empty": 98, "used": 66},
-            id="counts defaults for a pod that does not say",
+            id="counts default requests for a pod without requests",
         ),
         pytest.param(
             scoring("LeastAllocated", ("cpu", 1), (GPU, 1)),
             make_pod(cpu="500m"),
             {"empty": 87, "used": 37},
-            id="leaves out a scalar that the pod does not ask for",
+            id="ignores an extended resource that the pod does not request",
         ),
         pytest.param(
             scoring("LeastAllocated", ("cpu", 1), (GPU, 1)),
             make_pod(cpu="500m", requests={GPU: 1}),
             {"empty": 87, "used": 37},
-            id="leaves out a scalar that the node lacks",
+            id="ignores an extended resource that the node lacks",
         ),
         pytest.param(
             scoring("LeastAllocated", ("cpu", 1), ("pods", 1)),
             make_pod(cpu="500m"),
             {"empty": 87, "used": 37},
-            id="leaves out the number of pods",
+            id="ignores the number of pods",
         ),
         pytest.param(
             scoring("LeastAllocated", (GPU, 1)),
             make_pod(),
             {"empty": 0, "used": 0},
-            id="gives 0 when nothing counts",
+            id="scores 0 if no resource counts",
         ),
     ],
 )
@@ -256,14 +266,16 @@ def test_a_scalar_counts_where_it_is_asked_for() -> None:
     ("points", "wanted"),
     [
         # The nodes are used to 10, 50 and 90 percent.
-        pytest.param([(0, 10), (100, 0)], [90, 50, 10], id="falls"),
-        pytest.param([(20, 2), (80, 8)], [20, 50, 80], id="is flat before and after its points"),
+        pytest.param([(0, 10), (100, 0)], [90, 50, 10], id="follows a falling curve"),
+        pytest.param(
+            [(20, 2), (80, 8)], [20, 50, 80], id="is flat before the first and after the last point"
+        ),
         pytest.param(
             [(0, 0), (40, 10), (100, 0)],
             [25, 84, 17],  # 100*10/40 = 25; 100 - trunc(100*10/60 = 16.7); 100 - trunc(83.3)
-            id="truncates toward zero where it falls",
+            id="truncates toward zero on a falling curve",
         ),
-        pytest.param([(50, 7)], [70, 70, 70], id="is flat with one point"),
+        pytest.param([(50, 7)], [70, 70, 70], id="is flat with a single point"),
     ],
 )
 def test_a_shape(points: list[tuple[int, int]], wanted: list[int]) -> None:

@@ -16,13 +16,17 @@ REJECTED = {"cordoned": ["node(s) were unschedulable"]}
         pytest.param(
             [{"key": KEY, "operator": "Exists", "effect": "NoSchedule"}],
             {},
-            id="accepts it for a pod that tolerates it",
+            id="accepts a cordoned node for a pod that tolerates it",
         ),
-        pytest.param([{"operator": "Exists"}], {}, id="accepts it for a pod that tolerates all"),
+        pytest.param(
+            [{"operator": "Exists"}],
+            {},
+            id="accepts a cordoned node for a pod that tolerates everything",
+        ),
         pytest.param(
             [{"key": KEY, "operator": "Exists", "effect": "NoExecute"}],
             REJECTED,
-            id="rejects it for a pod that tolerates another effect",
+            id="rejects a cordoned node for a pod that tolerates another effect",
         ),
     ],
 )

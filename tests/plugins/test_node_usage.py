@@ -88,16 +88,16 @@ def test_millicores_count_from_the_lowest_node_that_is_left() -> None:
         pytest.param(
             {"a": used(50), "b": used(50), "c": used(50)},
             {"a": (1, 100), "b": (1, 100), "c": (1, 100)},
-            id="gives equal nodes 100",
+            id="scores equal nodes 100",
         ),
         pytest.param(
             {"a": used(0), "b": used(100)},
             {"a": (1, 100), "b": (-99, 0), "c": (-49, 50)},
-            id="takes a node without a usage for average",
+            id="counts a node without a value as average",
         ),
         pytest.param(None, {}, id="has no opinion before the first reading"),
-        pytest.param({}, {}, id="has no opinion when nothing is known"),
-        pytest.param({"a": used(memory_bytes=5)}, {}, id="has no opinion without cpu"),
+        pytest.param({}, {}, id="has no opinion if no node has a value"),
+        pytest.param({"a": used(memory_bytes=5)}, {}, id="has no opinion without CPU values"),
     ],
 )
 def test_millicores(
@@ -117,13 +117,13 @@ def test_millicores(
             {},
             # of 4000: 25 %, 50 %, 10 %; 100 - 25*100/50, 100 - 50*100/50, 100 - 10*100/50
             {"a": (250_000, 50), "b": (500_000, 0), "c": (100_000, 80)},
-            id="scores the cpu by default, as millionths of what is allocatable",
+            id="scores CPU by default, in millionths of allocatable",
         ),
         pytest.param(
             {"a": used(4000, GIB), "b": used(0, 2 * GIB), "c": used(0, 4 * GIB)},
             {"cpu": 0, "memory": 1},
             {"a": (125_000, 75), "b": (250_000, 50), "c": (500_000, 0)},
-            id="scores the memory alone",
+            id="scores memory alone",
         ),
         pytest.param(
             {"a": used(4000, 0), "b": used(0, 8 * GIB), "c": used(2000, 4 * GIB)},
@@ -136,30 +136,32 @@ def test_millicores(
             {"a": used(1000), "b": used(3000)},
             {},
             {"a": (250_000, 67), "b": (750_000, 0), "c": (500_000, 34)},
-            id="takes a node without a usage for average",
+            id="counts a node without a value as average",
         ),
         pytest.param(
             {"a": used(1000, 8 * GIB), "b": used(3000), "c": used(math.nan, 4 * GIB)},
             {"memory": 1},
             # cpu 25 %, 75 %, average 50 %; memory 100 %, average 75 %, 50 %
             {"a": (625_000, 17), "b": (750_000, 0), "c": (500_000, 34)},
-            id="fills in each resource by itself",
+            id="fills in each resource on its own",
         ),
         pytest.param(
             {"a": used(1000), "b": used(2000), "c": used(3000)},
             {"memory": 1},
             {"a": (250_000, 67), "b": (500_000, 34), "c": (750_000, 0)},
-            id="leaves out a resource that no node tells of",
+            id="ignores a resource without any value",
         ),
         pytest.param(
             {"a": used(0), "b": used(0), "c": used(0)},
             {},
             {"a": (0, 100), "b": (0, 100), "c": (0, 100)},
-            id="gives idle nodes 100",
+            id="scores idle nodes 100",
         ),
         pytest.param(None, {}, {}, id="has no opinion before the first reading"),
-        pytest.param({}, {}, {}, id="has no opinion when nothing is known"),
-        pytest.param({"a": used(1)}, {"cpu": 0, "memory": 1}, {}, id="has none without memory"),
+        pytest.param({}, {}, {}, id="has no opinion if no node has a value"),
+        pytest.param(
+            {"a": used(1)}, {"cpu": 0, "memory": 1}, {}, id="has no opinion without memory values"
+        ),
     ],
 )
 def test_share(
@@ -249,11 +251,11 @@ def test_the_request_follows_from_the_args() -> None:
 @pytest.mark.parametrize(
     ("unit", "touched"),
     [
-        pytest.param("share", NODE | READING, id="shares touch the row alone"),
+        pytest.param("share", NODE | READING, id="reads only the node's own row for shares"),
         pytest.param(
             "millicores",
             READING | (NODE | READING | FEASIBLE) << ANY_ROW,
-            id="millicores touch what all feasible nodes use",
+            id="reads all feasible nodes for millicores",
         ),
     ],
 )
@@ -271,28 +273,28 @@ def test_what_is_touched(unit: str, touched: int) -> None:
 @pytest.mark.parametrize(
     ("args", "want"),
     [
-        pytest.param({}, [], id="is right by default"),
-        pytest.param({"unit": "millicores"}, [], id="takes millicores"),
-        pytest.param({"cpu": 0, "memory": 2}, [], id="takes memory alone"),
+        pytest.param({}, [], id="accepts the defaults"),
+        pytest.param({"unit": "millicores"}, [], id="accepts millicores"),
+        pytest.param({"cpu": 0, "memory": 2}, [], id="accepts memory alone"),
         pytest.param(
             {"cpu": 0},
             [("cpu", "is 0, and so is memory: one of them must be at least 1")],
-            id="needs a resource",
+            id="rejects args without any resource",
         ),
         pytest.param(
             {"unit": "millicores", "memory": 1},
             [("unit", "millicores counts cpu alone: leave cpu and memory out, or write share")],
-            id="has no millicores of memory",
+            id="rejects millicores with memory",
         ),
         pytest.param(
             {"poll_interval_seconds": 0.5},
             [("pollInterval", "must be at least 1s, not 0.5s")],
-            id="does not poll all the time",
+            id="rejects too short a poll interval",
         ),
         pytest.param(
             {"poll_interval_seconds": 90_000.0},
             [("pollInterval", "must be at most 24h, not 25h")],
-            id="polls once a day",
+            id="rejects too long a poll interval",
         ),
     ],
 )
@@ -321,22 +323,22 @@ def test_shares_in_words() -> None:
     ("samples", "placed", "want"),
     [
         pytest.param(
-            {"a": used(264.0)}, [], "264, Score: -196", id="tells what is measured, and its score"
+            {"a": used(264.0)}, [], "264, Score: -196", id="logs the measured use and the score"
         ),
         pytest.param(
             {"a": used(264.4)},
             [make_pod("new", on="a", cpu="250m")],
             "264 + 250 of pods just placed, Score: -196",
-            id="tells what else counts",
+            id="logs pods just placed too",
         ),
         pytest.param(
             {"b": used(100.0)},
             [],
             "unknown, counted as 100, Score: -196",
-            id="tells a node without a usage as such",
+            id="logs that a node has no value",
         ),
-        pytest.param({}, [], "unknown, Score: -196", id="tells that nothing is known"),
-        pytest.param(None, [], "unknown, Score: -196", id="needs no reading"),
+        pytest.param({}, [], "unknown, Score: -196", id="logs that no node has a value"),
+        pytest.param(None, [], "unknown, Score: -196", id="logs without any reading"),
     ],
 )
 def test_millicores_in_words(

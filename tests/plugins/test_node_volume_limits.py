@@ -55,17 +55,27 @@ def rejected(pod: Pod, state: ClusterState) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("limit", "pod", "is_rejected"),
     [
-        pytest.param(3, using("web", "v3"), False, id="accepts as many as there may be"),
-        pytest.param(2, using("web", "v3"), True, id="rejects one more"),
-        pytest.param(3, using("web", "v3", "v4"), True, id="counts all that come"),
-        pytest.param(3, using("web", "v3", "v1"), False, id="counts none that is there already"),
-        pytest.param(0, using("web", "v1", "v2"), False, id="accepts what is there already"),
-        pytest.param(None, using("web", "v3"), False, id="accepts all without a limit"),
-        pytest.param(2, using("web", disks=("vol-9",)), False, id="counts each driver by itself"),
+        pytest.param(3, using("web", "v3"), False, id="accepts volumes up to the limit"),
+        pytest.param(2, using("web", "v3"), True, id="rejects one volume above the limit"),
+        pytest.param(3, using("web", "v3", "v4"), True, id="counts all volumes of the pod"),
+        pytest.param(
+            3,
+            using("web", "v3", "v1"),
+            False,
+            id="does not count a volume that is already attached",
+        ),
+        pytest.param(
+            0,
+            using("web", "v1", "v2"),
+            False,
+            id="accepts a volume that is already attached, at the limit",
+        ),
+        pytest.param(None, using("web", "v3"), False, id="accepts any number without a limit"),
+        pytest.param(2, using("web", disks=("vol-9",)), False, id="counts each driver on its own"),
         pytest.param(
             1, using("web", disks=("vol-8", "vol-9")), True, id="counts disks named in the pod"
         ),
-        pytest.param(0, using("web"), False, id="has nothing to say of pods without volumes"),
+        pytest.param(0, using("web"), False, id="accepts a pod without volumes"),
     ],
 )
 def test_a_node_with_two_volumes(limit: int | None, pod: Pod, is_rejected: bool) -> None:

@@ -96,18 +96,18 @@ def uneven(names: str) -> dict[str, str]:
     ("constraint", "counts", "names"),
     [
         # y has 0 pods, x would have 1: a skew of 1
-        pytest.param(hard(), {}, "", id="accepts all while there are no pods"),
-        pytest.param(hard(), {"a": 1}, "ab", id="rejects the fuller zone, each node of it"),
+        pytest.param(hard(), {}, "", id="accepts all nodes while there are no pods"),
+        pytest.param(hard(), {"a": 1}, "ab", id="rejects every node of the fuller zone"),
         pytest.param(hard(), {"a": 1, "c": 1}, "", id="accepts equally full zones"),
-        pytest.param(hard(), {"a": 1, "b": 1, "c": 1}, "ab", id="adds the pods of a zone up"),
-        pytest.param(hard(maxSkew=2), {"a": 1}, "", id="accepts up to maxSkew"),
-        pytest.param(hard(maxSkew=2), {"a": 2}, "ab", id="rejects above maxSkew"),
-        pytest.param(hard(), {"bare": 5}, "", id="counts no node without the label"),
+        pytest.param(hard(), {"a": 1, "b": 1, "c": 1}, "ab", id="sums the pods of a zone"),
+        pytest.param(hard(maxSkew=2), {"a": 1}, "", id="accepts a skew of maxSkew"),
+        pytest.param(hard(maxSkew=2), {"a": 2}, "ab", id="rejects a skew above maxSkew"),
+        pytest.param(hard(), {"bare": 5}, "", id="rejects a node without the label"),
         pytest.param(
             hard(labelSelector={"matchLabels": {"app": "db"}}),
             {"a": 3},
             "",
-            id="counts only pods that match",
+            id="counts only matching pods",
         ),
         # The pod itself does not match: 1 + 0 - 0
         pytest.param(
@@ -116,17 +116,25 @@ def uneven(names: str) -> dict[str, str]:
             "",
             id="counts the pod itself only if it matches",
         ),
-        pytest.param(hard(minDomains=2), {"a": 1, "c": 1}, "", id="has as many domains as wanted"),
+        pytest.param(
+            hard(minDomains=2),
+            {"a": 1, "c": 1},
+            "",
+            id="uses the emptiest domain if minDomains is reached",
+        ),
         # The lowest counts as 0: 1 + 1 - 0
         pytest.param(
-            hard(minDomains=3), {"a": 1, "c": 1}, "abc", id="wants more domains than there are"
+            hard(minDomains=3),
+            {"a": 1, "c": 1},
+            "abc",
+            id="takes the minimum as 0 below minDomains",
         ),
-        pytest.param(hard(labelSelector={}), {"a": 3}, "", id="counts none by an empty selector"),
+        pytest.param(hard(labelSelector={}), {"a": 3}, "", id="counts no pod by an empty selector"),
         pytest.param(
             {k: v for k, v in hard().items() if k != "labelSelector"},
             {"a": 3},
             "",
-            id="counts none without a selector",
+            id="counts no pod without a selector",
         ),
     ],
 )
@@ -142,14 +150,23 @@ BY_REVISION = hard(matchLabelKeys=["hash"])
     ("constraint", "running", "names"),
     [
         pytest.param(
-            hard(), pods_on({"a": 1}, namespace="other"), "", id="counts its own namespace"
+            hard(),
+            pods_on({"a": 1}, namespace="other"),
+            "",
+            id="counts only pods of its own namespace",
         ),
         pytest.param(hard(), pods_on({"a": 1}, deleted=True), "", id="counts no terminating pod"),
         pytest.param(
-            BY_REVISION, pods_on({"a": 1}, labels={"hash": "1"}), "ab", id="counts its revision"
+            BY_REVISION,
+            pods_on({"a": 1}, labels={"hash": "1"}),
+            "ab",
+            id="counts pods of its own revision with matchLabelKeys",
         ),
         pytest.param(
-            BY_REVISION, pods_on({"a": 1}, labels={"hash": "2"}), "", id="counts no other revision"
+            BY_REVISION,
+            pods_on({"a": 1}, labels={"hash": "2"}),
+            "",
+            id="counts no pod of another revision with matchLabelKeys",
         ),
     ],
 )
@@ -164,9 +181,13 @@ def test_which_pods_are_counted(
     ("policies", "names"),
     [
         # Only x is counted and holds the lowest: 1 + 1 - 1
-        pytest.param({}, "", id="counts nodes that the affinity allows"),
+        pytest.param({}, "", id="counts only nodes that the pod's affinity allows"),
         # y is counted with 0: 1 + 1 - 0
-        pytest.param({"nodeAffinityPolicy": "Ignore"}, "ab", id="counts all nodes if told so"),
+        pytest.param(
+            {"nodeAffinityPolicy": "Ignore"},
+            "ab",
+            id="counts all nodes with nodeAffinityPolicy Ignore",
+        ),
     ],
 )
 def test_affinity_policy(policies: dict[str, str], names: str) -> None:
@@ -177,8 +198,13 @@ def test_affinity_policy(policies: dict[str, str], names: str) -> None:
 @pytest.mark.parametrize(
     ("policies", "tolerations", "names"),
     [
-        pytest.param({}, [], "ab", id="counts tainted nodes"),
-        pytest.param({"nodeTaintsPolicy": "Honor"}, [], "", id="leaves them out if told so"),
+        pytest.param({}, [], "ab", id="counts tainted nodes by default"),
+        pytest.param(
+            {"nodeTaintsPolicy": "Honor"},
+            [],
+            "",
+            id="ignores tainted nodes with nodeTaintsPolicy Honor",
+        ),
         pytest.param(
             {"nodeTaintsPolicy": "Honor"},
             [{"key": "gpu", "operator": "Exists"}],
@@ -227,8 +253,10 @@ def test_what_is_rejected_for_a_label_no_eviction_helps() -> None:
 @pytest.mark.parametrize(
     "pod",
     [
-        pytest.param(web(), id="without constraints"),
-        pytest.param(web("web", "", soft()), id="with those that only prefer"),
+        pytest.param(web(), id="accepts all nodes without constraints"),
+        pytest.param(
+            web("web", "", soft()), id="accepts all nodes with ScheduleAnyway constraints"
+        ),
     ],
 )
 def test_nothing_is_rejected(pod: Pod) -> None:
@@ -259,13 +287,15 @@ def three_zones() -> list[Node]:
     ("counts", "at", "expected"),
     [
         # x 1+1 against y 0
-        pytest.param({}, [0], {"a"}, id="counts a pod that is added on its own node"),
+        pytest.param({}, [0], {"a"}, id="counts an added pod on its own node"),
         # Each node alone: on c only z has one, on d likewise.
-        pytest.param({}, [2, 3], {"c", "d"}, id="judges each node with only its own"),
+        pytest.param({}, [2, 3], {"c", "d"}, id="judges each node with only its own added pods"),
         # x 2, y 2, z 1 before; c: z 2+1 against 2
-        pytest.param({"a": 2, "b": 2, "c": 1}, [2], {"a", "b"}, id="raises the lowest, too"),
+        pytest.param({"a": 2, "b": 2, "c": 1}, [2], {"a", "b"}, id="raises the minimum too"),
         # x 1, y 1, z 1; a: x 2+1 against 1
-        pytest.param({"a": 1, "b": 1, "c": 1}, [0], {"a"}, id="keeps another zone's lowest"),
+        pytest.param(
+            {"a": 1, "b": 1, "c": 1}, [0], {"a"}, id="keeps the minimum of the other zones"
+        ),
     ],
 )
 def test_pods_that_are_added_in_thought(
@@ -283,14 +313,20 @@ def test_pods_that_are_added_in_thought(
     ("counts", "gone", "expected"),
     [
         # x 2 -> 1; y 0: 1 + 1 - 0
-        pytest.param({"a": 2}, {0: ["web-a-0"]}, {"a"}, id="counts what is left"),
+        pytest.param({"a": 2}, {0: ["web-a-0"]}, {"a"}, id="counts the remaining pods"),
         pytest.param({"a": 2}, {0: ["web-a-0", "web-a-1"]}, set(), id="accepts an emptied zone"),
         # x 1 -> 0 is the lowest now: 0 + 1 - 0; the others as they were: 1 + 1 - 1
         pytest.param(
-            {"a": 1, "b": 1, "c": 1}, {0: ["web-a-0"]}, set(), id="lowers the lowest there only"
+            {"a": 1, "b": 1, "c": 1},
+            {0: ["web-a-0"]},
+            set(),
+            id="lowers the minimum for that node only",
         ),
         pytest.param(
-            {"a": 2, "b": 2, "c": 1, "d": 1}, {2: ["web-c-0"]}, set(), id="spares other nodes"
+            {"a": 2, "b": 2, "c": 1, "d": 1},
+            {2: ["web-c-0"]},
+            set(),
+            id="does not change other nodes",
         ),
     ],
 )
@@ -417,19 +453,24 @@ def test_defaults_from_the_configuration_pass_over_nodes_without_the_label() -> 
 @pytest.mark.parametrize(
     ("constraint", "counts", "expected"),
     [
-        pytest.param(soft(), {}, {"a": 0, "b": 0, "c": 0, "bare": 0}, id="costs nothing at first"),
+        pytest.param(
+            soft(), {}, {"a": 0, "b": 0, "c": 0, "bare": 0}, id="costs nothing without pods"
+        ),
         # 2 zones: 3*ln 4 = 4.16, 1*ln 4 = 1.39
         pytest.param(
-            soft(), {"a": 1, "b": 2, "c": 1, "bare": 7}, {"a": 4, "b": 4, "c": 1}, id="adds zones"
+            soft(),
+            {"a": 1, "b": 2, "c": 1, "bare": 7},
+            {"a": 4, "b": 4, "c": 1},
+            id="sums the pods of a zone, weighted by the number of zones",
         ),
         pytest.param(
-            soft(maxSkew=4), {"a": 1}, {"a": 4, "b": 4, "c": 3}, id="adds maxSkew less one"
+            soft(maxSkew=4), {"a": 1}, {"a": 4, "b": 4, "c": 3}, id="adds maxSkew minus 1"
         ),
         # 4 hosts: ln 6 = 1.79
         pytest.param(
-            soft(HOSTNAME), {"a": 1, "c": 3}, {"a": 2, "c": 5}, id="counts each host for itself"
+            soft(HOSTNAME), {"a": 1, "c": 3}, {"a": 2, "c": 5}, id="counts each host on its own"
         ),
-        pytest.param(soft(labelSelector={}), {"a": 9}, {}, id="counts none by an empty selector"),
+        pytest.param(soft(labelSelector={}), {"a": 9}, {}, id="counts no pod by an empty selector"),
     ],
 )
 def test_score(constraint: dict[str, Any], counts: dict[str, int], expected: Any) -> None:
@@ -500,8 +541,10 @@ def test_hosts_are_counted_whatever_the_policies() -> None:
 @pytest.mark.parametrize(
     "pod",
     [
-        pytest.param(web(), id="without constraints, service and owner"),
-        pytest.param(web("web", "", hard()), id="with those that reject"),
+        pytest.param(web(), id="has no opinion without constraints, Service and owner"),
+        pytest.param(
+            web("web", "", hard()), id="has no opinion with DoNotSchedule constraints alone"
+        ),
     ],
 )
 def test_no_opinion(pod: Pod) -> None:
@@ -511,12 +554,14 @@ def test_no_opinion(pod: Pod) -> None:
 @pytest.mark.parametrize(
     ("counts", "expected"),
     [
-        pytest.param({}, {"a": 100, "b": 100, "c": 100, "bare": 0}, id="is best without pods"),
+        pytest.param({}, {"a": 100, "b": 100, "c": 100, "bare": 0}, id="scores 100 without pods"),
         # raw 1, 1, 0: 100*(1+0-1)//1
         pytest.param({"a": 1}, {"c": 100, "a": 0, "b": 0, "bare": 0}, id="prefers fewer"),
         # raw 4, 4, 3: 100*(4+3-4)//4
         pytest.param(
-            {"a": 3, "c": 2}, {"c": 100, "a": 75, "b": 75, "bare": 0}, id="starts at the lowest"
+            {"a": 3, "c": 2},
+            {"c": 100, "a": 75, "b": 75, "bare": 0},
+            id="scores relative to the lowest count",
         ),
     ],
 )

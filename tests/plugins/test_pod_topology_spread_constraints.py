@@ -81,25 +81,25 @@ def found(
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        pytest.param(zone(), constraint(), id="has defaults of its own"),
+        pytest.param(zone(), constraint(), id="has default policies"),
         pytest.param(zone(minDomains=3), constraint(min_domains=3), id="reads minDomains"),
         pytest.param(
             zone(nodeAffinityPolicy="Ignore", nodeTaintsPolicy="Honor"),
             constraint(honors_affinity=False, honors_taints=True),
-            id="reads the policies",
+            id="reads nodeAffinityPolicy and nodeTaintsPolicy",
         ),
         pytest.param(
             zone(labelSelector={"matchExpressions": [{"key": "app", "operator": "Exists"}]}),
             constraint(selection=selecting(LabelRequirement("app", "Exists"))),
-            id="reads expressions",
+            id="reads matchExpressions",
         ),
         pytest.param(
             zone(matchLabelKeys=["hash", "absent"]),
             constraint(selection=selecting(*equal(hash="1", app="web"))),
-            id="adds the pod's value of keys that it has",
+            id="adds the pod's values of matchLabelKeys",
         ),
         pytest.param(
-            zone(labelSelector={}), constraint(selection=selecting()), id="keeps an empty one"
+            zone(labelSelector={}), constraint(selection=selecting()), id="keeps an empty selector"
         ),
         pytest.param(
             zone(labelSelector=None, matchLabelKeys=["hash"]),
@@ -165,39 +165,53 @@ APP, HASH = equal(app="web"), equal(hash="1")
 @pytest.mark.parametrize(
     ("pod", "requirements"),
     [
-        pytest.param(make_pod(labels={"x": "y"}), [], id="has none without service and owner"),
-        pytest.param(make_pod(labels={"app": "web"}), APP, id="takes a service that selects it"),
+        pytest.param(
+            make_pod(labels={"x": "y"}), [], id="has no selector without Service and owner"
+        ),
+        pytest.param(
+            make_pod(labels={"app": "web"}), APP, id="uses a Service that selects the pod"
+        ),
         pytest.param(
             make_pod(labels={"app": "web", "tier": "a"}),
             equal(app="web", tier="a"),
-            id="merges services",
+            id="merges several Services",
         ),
         pytest.param(
             make_pod(namespace="other", labels={"app": "web", "hash": "1"}),
             HASH,
-            id="keeps to the pod's namespace",
+            id="uses only Services of the pod's namespace",
         ),
-        pytest.param(owned("ReplicaSet", "rs"), [*APP, *HASH], id="adds a ReplicaSet's"),
+        pytest.param(
+            owned("ReplicaSet", "rs"), [*APP, *HASH], id="adds the selector of a ReplicaSet"
+        ),
         pytest.param(
             owned("StatefulSet", "sts"),
             [*APP, LabelRequirement("app", "Exists")],
-            id="adds a StatefulSet's expressions",
+            id="adds the expressions of a StatefulSet",
         ),
         pytest.param(
             owned("ReplicationController", "rc", "v1"),
             [*APP, *HASH],
-            id="adds a ReplicationController's",
+            id="adds the selector of a ReplicationController",
         ),
-        pytest.param(owned("ReplicaSet", "gone"), APP, id="goes without an owner it cannot find"),
         pytest.param(
-            owned("ReplicationController", "gone", "v1"), APP, id="goes without a lost controller"
+            owned("ReplicaSet", "gone"), APP, id="ignores a ReplicaSet that does not exist"
         ),
-        pytest.param(owned("StatefulSet", "none"), APP, id="goes without a selector that is not"),
-        pytest.param(owned("ReplicaSet", "blank"), APP, id="adds nothing of an empty selector"),
         pytest.param(
-            owned("ReplicaSet", "rs", "apps/v1beta1"), APP, id="passes over another version"
+            owned("ReplicationController", "gone", "v1"),
+            APP,
+            id="ignores a ReplicationController that does not exist",
         ),
-        pytest.param(owned("Job", "rs", "batch/v1"), APP, id="passes over another kind"),
+        pytest.param(
+            owned("StatefulSet", "none"), APP, id="ignores a controller without a selector"
+        ),
+        pytest.param(owned("ReplicaSet", "blank"), APP, id="adds nothing for an empty selector"),
+        pytest.param(
+            owned("ReplicaSet", "rs", "apps/v1beta1"),
+            APP,
+            id="ignores an owner of another API version",
+        ),
+        pytest.param(owned("Job", "rs", "batch/v1"), APP, id="ignores an owner of another kind"),
     ],
 )
 def test_the_selector_of_defaults(pod: Pod, requirements: list[LabelRequirement]) -> None:
@@ -263,11 +277,11 @@ def soft(key: str = "zone", **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("constraints", "problems"),
     [
-        pytest.param([soft(), soft("rack")], [], id="accepts what is right"),
+        pytest.param([soft(), soft("rack")], [], id="accepts a valid list"),
         pytest.param(
             [soft(), soft(maxSkew=0, topologyKey="rack")],
             ["[1].maxSkew: Invalid value: 0: not in valid range (0, inf)"],
-            id="wants a skew above 0",
+            id="requires a maxSkew above 0",
         ),
         pytest.param(
             [{"maxSkew": 1}],
@@ -275,7 +289,7 @@ def soft(key: str = "zone", **more: Any) -> dict[str, Any]:
                 "[0].topologyKey: Required value: can not be empty",
                 "[0].whenUnsatisfiable: Required value: can not be empty",
             ],
-            id="wants key and action",
+            id="requires topologyKey and whenUnsatisfiable",
         ),
         pytest.param(
             [soft(whenUnsatisfiable="Maybe")],
@@ -283,7 +297,7 @@ def soft(key: str = "zone", **more: Any) -> dict[str, Any]:
                 '[0].whenUnsatisfiable: Unsupported value: "Maybe": '
                 'supported values: "DoNotSchedule", "ScheduleAnyway"'
             ],
-            id="wants a known action",
+            id="requires a known whenUnsatisfiable",
         ),
         pytest.param(
             [soft(labelSelector={})],
@@ -291,12 +305,12 @@ def soft(key: str = "zone", **more: Any) -> dict[str, Any]:
                 "[0].labelSelector: Forbidden: constraint must not define a selector, "
                 "as they deduced for each pod"
             ],
-            id="takes no selector",
+            id="rejects a labelSelector",
         ),
         pytest.param(
             [soft(), soft(whenUnsatisfiable=DO_NOT_SCHEDULE), soft(maxSkew=2)],
             ['[2]: Duplicate value: "{zone, ScheduleAnyway}"'],
-            id="takes key and action once",
+            id="rejects the same key and action twice",
         ),
     ],
 )

@@ -10,10 +10,12 @@ from lowtide.testing import make_pod
 @pytest.mark.parametrize(
     ("gates", "rejection"),
     [
-        pytest.param([], None, id="lets a pod without gates in"),
-        pytest.param(["a"], PodRejection("waiting for scheduling gates: [a]"), id="names a gate"),
+        pytest.param([], None, id="lets a pod without gates into the queue"),
+        pytest.param(["a"], PodRejection("waiting for scheduling gates: [a]"), id="names the gate"),
         pytest.param(
-            ["b", "a"], PodRejection("waiting for scheduling gates: [b a]"), id="names all in order"
+            ["b", "a"],
+            PodRejection("waiting for scheduling gates: [b a]"),
+            id="names all gates in order",
         ),
     ],
 )

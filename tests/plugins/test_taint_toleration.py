@@ -24,9 +24,11 @@ def nodes() -> list[Node]:
 @pytest.mark.parametrize(
     ("tolerations", "rejected"),
     [
-        pytest.param([], {"no-schedule", "no-execute", "both"}, id="rejects hard taints"),
         pytest.param(
-            [{"key": "gpu", "operator": "Exists"}], {"both"}, id="accepts what is tolerated"
+            [], {"no-schedule", "no-execute", "both"}, id="rejects NoSchedule and NoExecute taints"
+        ),
+        pytest.param(
+            [{"key": "gpu", "operator": "Exists"}], {"both"}, id="accepts tolerated taints"
         ),
         pytest.param(
             [{"key": "gpu", "value": "a100"}],
@@ -38,7 +40,11 @@ def nodes() -> list[Node]:
             {"no-execute"},
             id="compares the effect without a key",
         ),
-        pytest.param([{"operator": "Exists"}], set(), id="accepts all for who tolerates all"),
+        pytest.param(
+            [{"operator": "Exists"}],
+            set(),
+            id="accepts all nodes for a pod that tolerates everything",
+        ),
     ],
 )
 def test_filter(tolerations: list[dict[str, str]], rejected: set[str]) -> None:
@@ -58,21 +64,21 @@ def preferring() -> list[Node]:
 @pytest.mark.parametrize(
     ("tolerations", "raw"),
     [
-        pytest.param([], [0, 1, 3, 0], id="counts taints that only prefer"),
+        pytest.param([], [0, 1, 3, 0], id="counts PreferNoSchedule taints"),
         pytest.param(
             [{"key": "a", "operator": "Exists", "effect": "PreferNoSchedule"}],
             [0, 0, 2, 0],
-            id="leaves tolerated ones out",
+            id="does not count tolerated taints",
         ),
         pytest.param(
             [{"key": "b", "operator": "Exists"}],
             [0, 1, 2, 0],
-            id="takes tolerations of any effect",
+            id="uses tolerations for any effect",
         ),
         pytest.param(
             [{"operator": "Exists", "effect": "NoSchedule"}],
             [0, 1, 3, 0],
-            id="passes over tolerations of hard effects",
+            id="ignores tolerations for NoSchedule and NoExecute",
         ),
     ],
 )

@@ -128,55 +128,60 @@ def rejected(pod: Pod, state: ClusterState) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("pod", "things", "want"),
     [
-        pytest.param(using(), [], 'persistentvolumeclaim "data" not found', id="without a claim"),
+        pytest.param(
+            using(),
+            [],
+            'persistentvolumeclaim "data" not found',
+            id="rejects a pod without its claim",
+        ),
         pytest.param(
             using(),
             [claim(phase="Lost", volumeName="gone")],
             'persistentvolumeclaim "data" bound to non-existent persistentvolume "gone"',
-            id="whose claim has lost its volume",
+            id="rejects a pod whose claim has lost its volume",
         ),
         pytest.param(
             using(),
             [claim(meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})],
             'persistentvolumeclaim "data" is being deleted',
-            id="whose claim is being deleted",
+            id="rejects a pod whose claim is being deleted",
         ),
         pytest.param(
             using(),
             [claim(class_name="at-once")],
             "pod has unbound immediate PersistentVolumeClaims",
-            id="whose claim does not wait for it, and has no volume",
+            id="rejects a pod whose claim binds immediately and has no volume",
         ),
         pytest.param(
             using(),
             [claim(class_name="unknown")],
             "pod has unbound immediate PersistentVolumeClaims",
-            id="whose claim has a class that nobody knows",
+            id="rejects a pod whose claim has an unknown class",
         ),
         pytest.param(
             using(),
             [claim(volumeName="v")],
             "pod has unbound immediate PersistentVolumeClaims",
-            id="whose claim names a volume that is not its own yet",
+            id="rejects a pod whose claim names a volume it is not bound to yet",
         ),
         pytest.param(
             EPHEMERAL,
             [],
             'waiting for ephemeral volume controller to create the persistentvolumeclaim "web-tmp"',
-            id="whose ephemeral volume has no claim yet",
+            id="rejects a pod whose ephemeral volume has no claim yet",
         ),
         pytest.param(
             EPHEMERAL,
             [claim("web-tmp", owner="u-2")],
             "PVC default/web-tmp was not created for pod default/web (pod is not owner)",
-            id="whose ephemeral volume's claim is another pod's",
+            id="rejects a pod whose ephemeral volume's claim belongs to another pod",
         ),
         pytest.param(
             using(),
             [claim(selector={"matchExpressions": [{"key": "a", "operator": "Is"}]})],
             'persistentvolumeclaim "data" spec.selector.matchExpressions[0].operator: '
             '"Is" is not a valid label selector operator',
-            id="whose claim has a selector that makes no sense",
+            id="rejects a pod whose claim has an invalid selector",
         ),
     ],
 )
@@ -192,47 +197,71 @@ BOUND = {"annotations": COMPLETED, "volumeName": "v"}
 @pytest.mark.parametrize(
     ("things", "a", "b"),
     [
-        pytest.param([claim(**BOUND), volume("v")], [], [], id="none where it may be anywhere"),
         pytest.param(
-            [claim(**BOUND), volume("v", zone="x")], [], [MISMATCHED], id="where it may not be"
-        ),
-        pytest.param([claim(**BOUND)], [LOST], [LOST], id="all for a volume that is not there"),
-        pytest.param([claim()], [NOTHING_FOUND], [NOTHING_FOUND], id="all without a volume"),
-        pytest.param(
-            [claim(), volume("v", zone="y")], [NOTHING_FOUND], [], id="where none is available"
+            [claim(**BOUND), volume("v")],
+            [],
+            [],
+            id="accepts a bound volume without affinity everywhere",
         ),
         pytest.param(
-            [claim(size="6Gi"), volume("v")], [NOTHING_FOUND], [NOTHING_FOUND], id="too small ones"
+            [claim(**BOUND), volume("v", zone="x")],
+            [],
+            [MISMATCHED],
+            id="rejects nodes that a bound volume's affinity excludes",
+        ),
+        pytest.param(
+            [claim(**BOUND)],
+            [LOST],
+            [LOST],
+            id="rejects all nodes if a bound volume does not exist",
+        ),
+        pytest.param(
+            [claim()],
+            [NOTHING_FOUND],
+            [NOTHING_FOUND],
+            id="rejects all nodes without an available volume",
+        ),
+        pytest.param(
+            [claim(), volume("v", zone="y")],
+            [NOTHING_FOUND],
+            [],
+            id="rejects nodes where no volume is available",
+        ),
+        pytest.param(
+            [claim(size="6Gi"), volume("v")],
+            [NOTHING_FOUND],
+            [NOTHING_FOUND],
+            id="ignores volumes that are too small",
         ),
         pytest.param(
             [claim(), volume("v", phase="Released")],
             [NOTHING_FOUND],
             [NOTHING_FOUND],
-            id="ones that are not available",
+            id="ignores volumes that are not available",
         ),
         pytest.param(
             [claim(), volume("v", volumeMode="Block")],
             [NOTHING_FOUND],
             [NOTHING_FOUND],
-            id="ones of another mode",
+            id="ignores volumes of another volume mode",
         ),
         pytest.param(
             [claim(), volume("v", accessModes=["ReadOnlyMany"])],
             [NOTHING_FOUND],
             [NOTHING_FOUND],
-            id="ones with other access",
+            id="ignores volumes with other access modes",
         ),
         pytest.param(
             [claim(selector={"matchLabels": {"grade": "a"}}), volume("v", labels={"grade": "b"})],
             [NOTHING_FOUND],
             [NOTHING_FOUND],
-            id="ones that the claim does not select",
+            id="ignores volumes that the claim does not select",
         ),
         pytest.param(
             [claim(), volume("v", claimRef={"namespace": "default", "name": "other"})],
             [NOTHING_FOUND],
             [NOTHING_FOUND],
-            id="ones that are promised to others",
+            id="ignores volumes reserved for other claims",
         ),
         pytest.param(
             [
@@ -242,22 +271,25 @@ BOUND = {"annotations": COMPLETED, "volumeName": "v"}
             ],
             [],
             [NOTHING_FOUND],
-            id="all but the one that is promised to it, whatever else there is",
+            id="accepts only the volume reserved for the claim",
         ),
         pytest.param(
             [claim(), volume("v", capacity={"storage": "much"})],
             [NOTHING_FOUND],
             [NOTHING_FOUND],
-            id="ones whose size cannot be read",
+            id="ignores volumes with an invalid size",
         ),
         pytest.param(
-            [claim(class_name="made")], [], [], id="none where a volume can be made anywhere"
+            [claim(class_name="made")],
+            [],
+            [],
+            id="accepts all nodes if a volume can be provisioned anywhere",
         ),
         pytest.param(
             [claim(class_name="made", annotations={SELECTED: "b"})],
             [NOTHING_FOUND],
             [],
-            id="all but the node a volume is being made for",
+            id="rejects all but the node that a volume is being provisioned for",
         ),
         pytest.param(
             [
@@ -273,7 +305,7 @@ BOUND = {"annotations": COMPLETED, "volumeName": "v"}
             ],
             [],
             [NOTHING_FOUND],
-            id="where the class makes none",
+            id="rejects nodes where the class cannot provision a volume",
         ),
     ],
 )
@@ -297,14 +329,30 @@ def capacity(size: str | None, largest: str | None = None, topology: Any = None)
 @pytest.mark.parametrize(
     ("told", "a", "b"),
     [
-        pytest.param([], [NO_SPACE], [NO_SPACE], id="nowhere when nothing is told"),
-        pytest.param([capacity("1Gi")], [], [NO_SPACE], id="where there is just enough"),
-        pytest.param([capacity("1023Mi")], [NO_SPACE], [NO_SPACE], id="not where it is short"),
         pytest.param(
-            [capacity("9Gi", "1Mi")], [NO_SPACE], [NO_SPACE], id="by the largest volume if told"
+            [], [NO_SPACE], [NO_SPACE], id="provisions nowhere if no capacity is reported"
         ),
-        pytest.param([capacity("9Gi", topology={})], [], [], id="everywhere without a topology"),
-        pytest.param([capacity(None)], [NO_SPACE], [NO_SPACE], id="not by a size that is not told"),
+        pytest.param(
+            [capacity("1Gi")], [], [NO_SPACE], id="provisions where there is just enough space"
+        ),
+        pytest.param(
+            [capacity("1023Mi")],
+            [NO_SPACE],
+            [NO_SPACE],
+            id="does not provision where there is too little space",
+        ),
+        pytest.param(
+            [capacity("9Gi", "1Mi")],
+            [NO_SPACE],
+            [NO_SPACE],
+            id="uses maximumVolumeSize if it is reported",
+        ),
+        pytest.param(
+            [capacity("9Gi", topology={})], [], [], id="provisions everywhere by an empty topology"
+        ),
+        pytest.param(
+            [capacity(None)], [NO_SPACE], [NO_SPACE], id="ignores a capacity without a size"
+        ),
     ],
 )
 def test_makes_volumes(told: list[Any], a: list[str], b: list[str]) -> None:
@@ -409,7 +457,7 @@ def test_a_volume_that_a_user_promised_is_not_marked_as_given_by_a_controller() 
 @pytest.mark.parametrize(
     ("given", "want"),
     [
-        pytest.param({}, [], id="takes ten minutes if nothing is said"),
+        pytest.param({}, [], id="waits ten minutes by default"),
         pytest.param(
             {"bindTimeoutSeconds": -1},
             [
@@ -418,7 +466,7 @@ def test_a_volume_that_a_user_promised_is_not_marked_as_given_by_a_controller() 
                     "Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value",
                 )
             ],
-            id="rejects less than no time",
+            id="rejects a negative timeout",
         ),
         pytest.param(
             {"shape": []},
@@ -429,7 +477,7 @@ def test_a_volume_that_a_user_promised_is_not_marked_as_given_by_a_controller() 
                     "gate StorageCapacityScoring",
                 )
             ],
-            id="rejects a shape",
+            id="rejects the field shape",
         ),
     ],
 )

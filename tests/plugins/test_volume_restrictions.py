@@ -64,21 +64,42 @@ def rejected(pod: Pod, nodes: Nodes) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("wanted", "held", "is_rejected"),
     [
-        pytest.param(gce("d"), gce("d"), True, id="rejects a disk that is written to"),
-        pytest.param(gce("d", True), gce("d", True), False, id="lets a disk be read twice"),
-        pytest.param(gce("d", True), gce("d"), True, id="rejects a disk that one writes to"),
-        pytest.param(gce("d"), gce("e"), False, id="accepts another disk"),
-        pytest.param(aws("d"), aws("d"), True, id="rejects an EBS volume, read or written"),
-        pytest.param(aws("d"), aws("e"), False, id="accepts another EBS volume"),
-        pytest.param(aws("d"), gce("d"), False, id="tells clouds apart"),
-        pytest.param(iscsi("i"), iscsi("i", True), True, id="rejects an iSCSI target"),
-        pytest.param(iscsi("i", True), iscsi("i", True), False, id="lets a target be read twice"),
-        pytest.param(rbd("m", "n"), rbd("n", "o"), True, id="rejects an image of one cluster"),
-        pytest.param(rbd("m"), rbd("o"), False, id="accepts an image of another cluster"),
-        pytest.param(rbd("m"), rbd("m", pool="q"), False, id="accepts another pool"),
-        pytest.param(rbd("m"), rbd("m", image="j"), False, id="accepts another image"),
+        pytest.param(gce("d"), gce("d"), True, id="rejects a disk that another pod may write"),
         pytest.param(
-            rbd("m", read_only=True), rbd("m", read_only=True), False, id="lets images be read"
+            gce("d", True), gce("d", True), False, id="accepts a disk that both pods only read"
+        ),
+        pytest.param(
+            gce("d", True), gce("d"), True, id="rejects a disk that one of both may write"
+        ),
+        pytest.param(gce("d"), gce("e"), False, id="accepts another disk"),
+        pytest.param(aws("d"), aws("d"), True, id="rejects an EBS volume even if it is only read"),
+        pytest.param(aws("d"), aws("e"), False, id="accepts another EBS volume"),
+        pytest.param(aws("d"), gce("d"), False, id="does not confuse disks of different clouds"),
+        pytest.param(
+            iscsi("i"),
+            iscsi("i", True),
+            True,
+            id="rejects an iSCSI target that another pod may write",
+        ),
+        pytest.param(
+            iscsi("i", True),
+            iscsi("i", True),
+            False,
+            id="accepts an iSCSI target that both pods only read",
+        ),
+        pytest.param(
+            rbd("m", "n"), rbd("n", "o"), True, id="rejects an RBD image of the same cluster"
+        ),
+        pytest.param(rbd("m"), rbd("o"), False, id="accepts an RBD image of another cluster"),
+        pytest.param(
+            rbd("m"), rbd("m", pool="q"), False, id="accepts an RBD image of another pool"
+        ),
+        pytest.param(rbd("m"), rbd("m", image="j"), False, id="accepts another RBD image"),
+        pytest.param(
+            rbd("m", read_only=True),
+            rbd("m", read_only=True),
+            False,
+            id="accepts an RBD image that both pods only read",
         ),
     ],
 )
@@ -114,22 +135,28 @@ EVERYWHERE = {"a": CLAIM_TAKEN, "b": CLAIM_TAKEN}
     ("holder", "name", "want"),
     [
         pytest.param(
-            using("h", the_claim("alone"), on="a"), "alone", EVERYWHERE, id="rejects every node"
+            using("h", the_claim("alone"), on="a"),
+            "alone",
+            EVERYWHERE,
+            id="rejects every node if another pod uses the claim",
         ),
         pytest.param(
-            using("h", the_claim("shared"), on="a"), "shared", {}, id="lets others be shared"
+            using("h", the_claim("shared"), on="a"),
+            "shared",
+            {},
+            id="accepts claims with other access modes",
         ),
         pytest.param(
             using("h", the_claim("alone"), on="a", namespace="other"),
             "alone",
             {},
-            id="looks at the namespace",
+            id="ignores a claim of the same name in another namespace",
         ),
         pytest.param(
             using("h", the_claim("alone"), on="unknown"),
             "alone",
             {},
-            id="passes over pods on nodes that are not there",
+            id="ignores pods on unknown nodes",
         ),
     ],
 )

@@ -42,17 +42,41 @@ def volume(**labels: str) -> tuple[Any, type]:
 @pytest.mark.parametrize(
     ("of_volume", "of_node", "is_rejected"),
     [
-        pytest.param({"zone": "x"}, {"zone": "x"}, False, id="accepts the zone of the volume"),
-        pytest.param({"zone": "x"}, {"zone": "y"}, True, id="rejects another"),
-        pytest.param({"zone": "x__y"}, {"zone": "y"}, False, id="accepts one of several"),
-        pytest.param({"zone": "x"}, {}, False, id="accepts a node without such labels"),
-        pytest.param({"zone": "x"}, {"region": "r"}, True, id="rejects one with others only"),
-        pytest.param({"old": "x"}, {"zone": "x"}, False, id="takes the new label for the old"),
-        pytest.param({"old": "x"}, {"old": "y", "zone": "x"}, True, id="but not where both are"),
-        pytest.param({"zone": "x"}, {"old": "x"}, True, id="nor the old one for the new"),
-        pytest.param({"zone": "x", "region": "r"}, {"zone": "x"}, True, id="wants all labels"),
-        pytest.param({"zone": "x__"}, {"zone": "y"}, False, id="passes over an unreadable label"),
-        pytest.param({}, {"zone": "y"}, False, id="accepts any for a volume without labels"),
+        pytest.param({"zone": "x"}, {"zone": "x"}, False, id="accepts a node in the volume's zone"),
+        pytest.param({"zone": "x"}, {"zone": "y"}, True, id="rejects a node in another zone"),
+        pytest.param(
+            {"zone": "x__y"}, {"zone": "y"}, False, id="accepts a node in one of the volume's zones"
+        ),
+        pytest.param({"zone": "x"}, {}, False, id="accepts a node without zone labels"),
+        pytest.param(
+            {"zone": "x"}, {"region": "r"}, True, id="rejects a node with other zone labels only"
+        ),
+        pytest.param(
+            {"old": "x"},
+            {"zone": "x"},
+            False,
+            id="accepts the newer label of a node for the older one of a volume",
+        ),
+        pytest.param(
+            {"old": "x"},
+            {"old": "y", "zone": "x"},
+            True,
+            id="compares the same label if the node has both",
+        ),
+        pytest.param(
+            {"zone": "x"},
+            {"old": "x"},
+            True,
+            id="does not accept the older label for the newer one",
+        ),
+        pytest.param(
+            {"zone": "x", "region": "r"},
+            {"zone": "x"},
+            True,
+            id="requires all labels of the volume to match",
+        ),
+        pytest.param({"zone": "x__"}, {"zone": "y"}, False, id="ignores an invalid label"),
+        pytest.param({}, {"zone": "y"}, False, id="accepts any node for a volume without labels"),
     ],
 )
 def test_a_node(of_volume: dict[str, str], of_node: dict[str, str], is_rejected: bool) -> None:
@@ -71,22 +95,28 @@ def storage_class(mode: str) -> tuple[Any, type]:
 @pytest.mark.parametrize(
     ("things", "want"),
     [
-        pytest.param([], 'persistentvolumeclaim "data" not found', id="a claim that is missing"),
-        pytest.param([claim("v")], 'persistentvolume "v" not found', id="a volume that is"),
+        pytest.param(
+            [], 'persistentvolumeclaim "data" not found', id="rejects a pod if its claim is missing"
+        ),
+        pytest.param(
+            [claim("v")],
+            'persistentvolume "v" not found',
+            id="rejects a pod if its volume is missing",
+        ),
         pytest.param(
             [claim()],
             "PersistentVolumeClaim had no pv name and storageClass name",
-            id="a claim without volume and class",
+            id="rejects a pod if its claim has neither volume nor class",
         ),
         pytest.param(
             [claim(class_name="fast")],
             'storageclass.storage.k8s.io "fast" not found',
-            id="a class that is missing",
+            id="rejects a pod if the storage class is missing",
         ),
         pytest.param(
             [claim(class_name="fast"), storage_class("Immediate")],
             "PersistentVolume had no name",
-            id="a claim that should have its volume",
+            id="rejects a pod if its claim should have a volume",
         ),
     ],
 )

@@ -233,7 +233,7 @@ class NoMask(BelowAverage):
 
 
 def test_an_answer_that_is_none_is_reported_as_ever() -> None:
-    with pytest.raises(PluginError, match="booleans, one a node"):
+    with pytest.raises(PluginError, match="booleans, one per node"):
         check_plugin(NoMask())
 
 

@@ -192,19 +192,19 @@ class OneReading(Quiet):
         pytest.param(Nameless(), "a plugin of the class Nameless has no `name`", id="nameless"),
         pytest.param(
             Low(),
-            "the plugin Quiet is no plugin: its `scale` is 'lowest'; it must be 'highest_best', "
+            "plugin Quiet breaks the contract: its `scale` is 'lowest'; it must be 'highest_best', "
             "'lowest_best' or None",
             id="of an unknown scale",
         ),
         pytest.param(
             Once(),
-            "the plugin Quiet is no plugin: its `retry_on` is (1,); it must be changes joined by "
+            "plugin Quiet breaks the contract: its `retry_on` is (1,); it must be changes joined by "
             "|, such as NODE | PODS",
             id="retried on no number",
         ),
         pytest.param(
             OneReading(),
-            "the plugin Quiet is no plugin: its `readings` must be several, such as a tuple, not "
+            "plugin Quiet breaks the contract: its `readings` must be several, such as a tuple, not "
             "PrometheusQuery",
             id="with a single reading",
         ),

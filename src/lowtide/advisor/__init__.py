@@ -1,1 +1,1 @@
-"""ADVISES ANOTHER SCHEDULER: what the plugins say of the nodes that it asks about."""
+"""ADVISES ANOTHER SCHEDULER: which of its nodes the plugins reject, and which they prefer."""

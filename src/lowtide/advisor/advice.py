@@ -1,6 +1,6 @@
-"""What another scheduler asks about a pod and some nodes, and what it is advised: plain data.
+"""Questions of another scheduler about a pod and some nodes, and the advice it gets: plain data.
 
-The server makes questions of requests and answers of advice; `advisor` works the advice out."""
+The server turns requests into questions and advice into responses; `advisor` makes the advice."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,37 +12,38 @@ from lowtide.objects.pod import Pod
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A pod, and the nodes that are left for it: by name, or as the request has them too."""
+    """A pod and the nodes that are left for it: their names, and their objects if the request has
+    them."""
 
     pod: Pod
     names: Sequence[str]
-    nodes: Sequence[NodeSeen] | None = None  # one for each name
-    rows: AskedRows | None = None  # of the names, where they were looked up already
+    nodes: Sequence[NodeSeen] | None = None  # one per name
+    rows: AskedRows | None = None  # the rows of the names, if already looked up
 
 
 @dataclass(frozen=True, slots=True)
 class AskedPreemption:
-    """By node: the uids of the pods that would have to go."""
+    """A pod and the victims that another scheduler would evict for it."""
 
     pod: Pod
-    victims: Mapping[str, tuple[str, ...]]
+    victims: Mapping[str, tuple[str, ...]]  # by node name: uids
 
 
 @dataclass(frozen=True, slots=True)
 class FilterAdvice:
-    """Which nodes the plugins leave, and why not the others; `unresolvable` ones evicting pods
-    cannot help."""
+    """Which nodes the plugins accept, and the reasons against the others by node name. Evicting
+    pods may help on `failed` nodes, but not on `unresolvable` ones."""
 
-    kept: Sequence[int] | None  # positions of the asked nodes; None: all of them
+    kept: Sequence[int] | None  # positions among the asked nodes; None: all of them
     failed: Mapping[str, str] = field(default_factory=dict)
     unresolvable: Mapping[str, str] = field(default_factory=dict)
-    error: str = ""  # instead of all of this, where nothing is left and the profile wants it so
-    neutral: str = ""  # why the plugins have no say in it; empty where they have
+    error: str = ""  # replaces all else if no node is left and the profile asks for an error
+    neutral: str = ""  # why the plugins were not consulted; empty if they were
 
 
 @dataclass(frozen=True, slots=True)
 class PriorityAdvice:
-    """0 to 10 for each of the asked nodes."""
+    """A priority from 0 to 10 for each asked node."""
 
     priorities: Sequence[int]
     neutral: str = ""

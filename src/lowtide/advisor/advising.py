@@ -1,7 +1,7 @@
-"""Drives the advisor for the extender: what is believed, and the plugins, belong to one thread, and
-whoever asks gets an answer in time, whatever a plugin does.
+"""Runs the advisor for the extender on a thread of its own, which owns the state and the plugins.
+Every request gets an answer in time, whatever a plugin does.
 
-App hands in events, the server asks."""
+The app hands in events; the server asks questions."""
 
 import asyncio
 import threading
@@ -43,7 +43,7 @@ Clock = Callable[[], float]
 
 SLOW: Final = "slow"
 FAILED: Final = "failed"
-# A plugin that takes longer than this is taken for hung: the process had better be restarted.
+# A plugin that takes longer than this counts as hung, and the process should be restarted.
 HUNG_SECONDS: Final = 10.0
 LOOK_SECONDS: Final = 2.0
 _TOLD_AGAIN_SECONDS: Final = 60.0
@@ -51,26 +51,26 @@ _MOST_TOLD: Final = 1000
 
 
 class Counts(Protocol):
-    """What /metrics is to show."""
+    """Counts events for /metrics."""
 
     def neutral_answer(self, verb: str, reason: str) -> None: ...
 
     def plugin_error(self, plugin_name: str) -> None: ...
 
 
-# On the thread, after the answer: "" where the plugins had their say, else why not.
+# Called on the thread after the answer, with "" if the plugins gave it, or why it is neutral.
 Tell = Callable[[str], None]
 
 
 def _tell_nobody(neutral: str) -> None:
-    """Nothing is kept of looks, nor of preempting."""
+    """For read-only questions and preemption, which are not recorded."""
 
 
 @dataclass(slots=True)
 class _Question(Generic[T]):
-    """The thread writes the outcome and then wakes who waits for it."""
+    """Work for the thread. The thread writes the outcome and then wakes the waiting coroutine."""
 
-    work: Callable[[], T] | None  # None: nobody waits any more
+    work: Callable[[], T] | None  # None: nobody waits for it any more
     awaited: asyncio.Future[None]
     tell: Tell = _tell_nobody
     outcome: tuple[T | None, Exception | None] | None = None
@@ -78,18 +78,18 @@ class _Question(Generic[T]):
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ended(self, result: T | None, error: Exception | None) -> bool:
-        """Whether somebody has waited for it."""
+        """Set the outcome. Return False if nobody waited for it any more."""
         with self.lock:
             if self.given_up:
                 return False
             self.outcome = result, error
-        # Where the loop has ended nobody waits any more.
+        # If the loop has ended, nobody waits any more.
         with suppress(RuntimeError):
             self.awaited.get_loop().call_soon_threadsafe(self.stop_waiting)
         return True
 
     def give_up(self, why: str) -> bool:
-        """Unless there is an outcome."""
+        """Stop waiting, and return True, unless there is an outcome."""
         with self.lock:
             if self.outcome is None:
                 self.work, self.given_up = None, why
@@ -109,7 +109,7 @@ class _Question(Generic[T]):
 
 @dataclass(slots=True)
 class _Told:
-    """What was told lately, so that it is not told with every request."""
+    """What was logged in the last minute, so that it is not logged with every request."""
 
     at: dict[str, float] = field(default_factory=dict)
 
@@ -123,8 +123,8 @@ class _Told:
 
 
 class Listening:
-    """Tells and counts what the advisor hears of; on the thread of the advisor. `on_answer` is
-    handed each answer as it is decided, with when that began, `on_placed` a pod's uid and node."""
+    """Logs and counts what the advisor does, on its thread. `on_answer` gets each answer that was
+    handed out, with the time it began; `on_placed` gets the uid and node of each bound pod."""
 
     def __init__(
         self,
@@ -137,17 +137,17 @@ class Listening:
     ) -> None:
         self._counts = counts
         self._clock = clock
-        self._reported_profiles = reported_profiles  # whose answers are told at any level
+        self._reported_profiles = reported_profiles  # answers of these are logged at any level
         self._told = _Told()
         self.answered = on_answer
-        self.went_to = on_placed
+        self.pod_placed = on_placed
 
     def plugin_failed(self, error: PluginError) -> None:
         self._counts.plugin_error(error.plugin_name)
         if self._told.is_due(str(error), self._clock()):
-            log.error("A plugin failed; it has no say in the answer", err=str(error))
+            log.error("A plugin failed; the answer is made without it", err=str(error))
 
-    def tells(self, profile: Profile) -> bool:
+    def wants_details(self, profile: Profile) -> bool:
         return profile.scheduler_name in self._reported_profiles or log.enabled(2)
 
     def filtered(self, pod: Pod, profile: Profile, nodes: Nodes) -> None:
@@ -159,7 +159,7 @@ class Listening:
 
 
 class Advising:
-    """`clock` never jumps; `wall_clock` is for the ages of pods."""
+    """`clock` is monotonic; `wall_clock` gives the ages of pods."""
 
     def __init__(
         self,
@@ -186,15 +186,15 @@ class Advising:
         self._thread.start()
 
     def stop(self) -> None:
-        """What was asked before is answered; a plugin that hangs is not waited for."""
+        """Answer what was asked before, and stop. Wait at most 1 s for a plugin that hangs."""
         self._inbox.put(None)
         self._thread.join(timeout=1.0)
 
     def handle(self, event: Event) -> None:
-        """Events and questions are taken in the order in which they come."""
+        """Queue an event. Events and questions are processed in order of arrival."""
         self._inbox.put(event)
 
-    # What the server asks.
+    # Called by the server.
 
     async def filter(self, asked: Asked) -> FilterAdvice:
         asked = self._looked_up(asked)
@@ -229,18 +229,18 @@ class Advising:
         )
 
     async def look(self, look: Callable[[], T], /) -> T:
-        """What the look gives, on the thread that owns what is believed, behind all that came
-        before. TimeoutError where that takes too long."""
+        """Run a read-only function on the thread, after everything queued before it, and return its
+        result. Raise TimeoutError if that takes too long."""
 
         def looked() -> tuple[T | None, Exception | None]:
             try:
                 return look(), None
-            except Exception as error:  # who looks is told, and nobody else
+            except Exception as error:  # raised to the caller, not logged
                 return None, error
 
         seconds = self._look_seconds
         question = await self._put(looked, seconds)
-        busy = f"the plugins are busy, and nobody got to it within {seconds:g} s"
+        busy = f"the plugins are busy; no answer within {seconds:g} s"
         if question.give_up(busy):
             raise TimeoutError(busy)
         found, error = question.answer()
@@ -252,10 +252,11 @@ class Advising:
         unlisted = self._advisor.unlisted
         if unlisted:
             return f"not listed yet: {', '.join(sorted(unlisted))}"
-        return None if self._is_warm else "the plugins are asked for the first time"
+        return None if self._is_warm else "the plugins are warming up"
 
     def why_hung(self) -> str | None:
-        """Answers are neutral until then, and go on to be."""
+        """Why the process should be restarted; None if the thread is alive. While a plugin hangs,
+        all answers are neutral."""
         since = self._busy_since
         seconds = 0.0 if since is None else self._clock() - since
         if seconds < HUNG_SECONDS:
@@ -265,7 +266,7 @@ class Advising:
     def is_hung(self) -> bool:
         return self.why_hung() is not None
 
-    # How it is done.
+    # The thread and its queue.
 
     async def _ask(
         self,
@@ -276,7 +277,8 @@ class Advising:
         neutral: Callable[[str], T],
         tell: Tell = _tell_nobody,
     ) -> T:
-        """QuantityError where the pod cannot be read."""
+        """Return a neutral answer if the plugins fail or take too long. Raise QuantityError if the
+        pod has an invalid quantity."""
         question = await self._put(work, budget_seconds, tell)
         reason, problem = SLOW, f"the plugins took longer than {budget_seconds * 1000:g} ms"
         try:
@@ -294,20 +296,20 @@ class Advising:
     async def _put(
         self, work: Callable[[], T], most_seconds: float, tell: Tell = _tell_nobody
     ) -> _Question[T]:
-        """In line; back when it has an outcome, or after so many seconds."""
+        """Queue a question. Return when it has an outcome, or after `most_seconds`."""
         loop = asyncio.get_running_loop()
         question = _Question(work, loop.create_future(), tell)
         self._inbox.put(question)
         timer = loop.call_later(most_seconds, question.stop_waiting)
         try:
-            # The loop itself may be busy for longer: then the answer is there all the same.
+            # A busy loop may wake later than the timer; an answer that came meanwhile counts.
             await question.awaited
         finally:
             timer.cancel()
         return question
 
     def _work(self) -> None:
-        """The thread: events and questions one by one."""
+        """The thread's main loop: process events and questions one by one."""
         while True:
             item = self._inbox.get()
             if item is None:
@@ -328,21 +330,21 @@ class Advising:
             outcome: tuple[Any, Exception | None] = work(), None
         except QuantityError as error:
             outcome = None, error
-        except BaseException as error:  # also a plugin that wants to end the process
+        except BaseException as error:  # includes SystemExit raised by a plugin
             log.exception("A request cannot be answered")
             outcome = None, RuntimeError(f"{type(error).__name__}: {error}")
-        self._busy_since = None  # before who waits looks at it
+        self._busy_since = None  # before the waiting coroutine can look at it
         if not question.ended(*outcome):
             self._tell(question, question.given_up)
         elif not isinstance(outcome[1], QuantityError):
             self._tell(question, "" if outcome[1] is None else str(outcome[1]))
 
     def _tell(self, question: _Question[Any], neutral: str) -> None:
-        """Of what was handed out, after it was: nobody waits for it, or has to bear what fails."""
+        """Record an answer after it was handed out, so that a failure here cannot affect it."""
         try:
             question.tell(neutral)
         except Exception:
-            log.exception("An answer cannot be kept")
+            log.exception("An answer cannot be recorded")
 
     def _telling(self, verb: str, asked: Asked, waited_seconds: float) -> Tell:
         pod, count, now = asked.pod, len(asked.names), self._clock()
@@ -367,12 +369,12 @@ class Advising:
             if isinstance(event, ReadingPublished):
                 log_reading(event.source, advisor.profiles.values(), advisor.state)
         except BaseException:
-            log.exception("An event cannot be taken in", event=type(event).__name__)
+            log.exception("An event cannot be applied", event=type(event).__name__)
         if not self._is_warm and not advisor.unlisted:
             self._warm_up()
 
     def _warm_up(self) -> None:
-        """It only saves time: whatever goes wrong in it, questions are answered."""
+        """Warm up the plugins. This only saves time, so a failure is logged and ignored."""
         try:
             self._advisor.warm_up()
         except BaseException as error:
@@ -380,7 +382,7 @@ class Advising:
         self._is_warm = True
 
     def _looked_up(self, asked: Asked) -> Asked:
-        """Here, where the names were read a moment ago: another core would have to fetch them."""
+        """Look up the rows on this thread, whose core has just read the names into its cache."""
         if asked.nodes is not None:
             return asked
         return replace(asked, rows=self._finder.find_rows(asked.names))

@@ -1,7 +1,7 @@
-"""What the plugins advise another scheduler that places the pods itself: which of its nodes to
-leave out, and which to prefer. Pure: events in, and advice from what is believed then.
+"""Advisor: advises another scheduler, which places the pods itself, which nodes to leave out and
+which to prefer. Pure: it takes events, and gives advice from the state they left.
 
-`advising` drives it for the extender."""
+`advising` runs it for the extender."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -47,15 +47,14 @@ Work = Callable[[VerdictCache, Asking], T]
 
 FILTER, PRIORITIZE = "filter", "prioritize"
 UNKNOWN_NODE = "node(s) are not known to Lowtide yet"
-# Kept verdicts: of the profiles as they are, and of what is left of them without broken plugins.
+# Limits of the verdict caches: of each profile, and of profiles without their broken plugins.
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_BYTES_BROKEN = 4 * 1024 * 1024
 _MOST_BROKEN = 16
 
 
 class Advisor:
-    """With one profile it advises on every pod, whatever scheduler the pod names; with several on
-    each by the profile of that name, else by the first."""
+    """Uses the profile that the pod's schedulerName names, or else the first profile."""
 
     def __init__(
         self,
@@ -77,12 +76,12 @@ class Advisor:
 
     @property
     def plugins_by_kind(self) -> dict[type, tuple[str, ...]]:
-        """The object types to watch besides nodes and pods, and the plugins that need them."""
+        """The object types to watch besides nodes and pods, with the plugins that need them."""
         return plugins_by_kind(self.profiles.values())
 
     @property
     def unlisted(self) -> frozenset[str]:
-        """The kinds of which it is not known yet what exists."""
+        """The kinds whose objects have not been listed yet."""
         return frozenset(self._objects.unlisted)
 
     def profile_for(self, pod: Pod) -> Profile:
@@ -92,7 +91,7 @@ class Advisor:
     def settings_for(self, pod: Pod) -> ExtenderSettings:
         return self._settings[self.profile_for(pod).scheduler_name]
 
-    # What the watches and the meters say.
+    # Events of watches and meters.
 
     def step(self, event: Event, now: float) -> None:
         self._bookings.expire(now)
@@ -102,7 +101,7 @@ class Advisor:
         self.queue.keep(pod, now)
         placed = self.state.placed(pod.uid)
         if placed is not None and not placed.is_assumed:
-            self.state.remove_pod(pod.uid)  # the server was set back
+            self.state.remove_pod(pod.uid)  # the API server was restored from a backup
         if pod.is_rejected:
             self._bookings.drop(pod.uid)
         if pod.status.nominated_node_name:
@@ -115,7 +114,7 @@ class Advisor:
         self._bookings.drop(pod.uid)
         self.state.drop_nomination(pod.uid)
         self.state.place(pod)
-        self._listener.went_to(pod.uid, pod.spec.node_name)
+        self._listener.pod_placed(pod.uid, pod.spec.node_name)
 
     def pod_gone(self, pod: Pod, now: float) -> None:
         self.queue.drop(pod.uid)
@@ -123,11 +122,11 @@ class Advisor:
         self.state.drop_nomination(pod.uid)
         self.state.remove_pod(pod.uid)
 
-    # What it is asked.
+    # Questions.
 
     def warm_up(self) -> None:
-        """Judges a pod that wants nothing on every node: what is done for the first time takes
-        longer, and the first who asks should not wait for it."""
+        """Judge an empty pod on every node. First calls are slow, and the first request should not
+        wait for them."""
 
         def judge(verdicts: VerdictCache, _: Asking) -> None:
             verdict = verdicts.verdict_on(Pod())
@@ -138,7 +137,7 @@ class Advisor:
             self._without_broken_plugins(Pod(spec=PodSpec(scheduler_name=name)), judge)
 
     def filter(self, asked: Asked, *, now: float, waited_seconds: float = 0.0) -> FilterAdvice:
-        """QuantityError where the pod cannot be read."""
+        """Raise QuantityError if the pod has an invalid quantity."""
         return self._advice(
             asked,
             now,
@@ -157,9 +156,10 @@ class Advisor:
     def preempt(
         self, asked: AskedPreemption, *, now: float, waited_seconds: float = 0.0
     ) -> PreemptionAdvice:
-        """Of rejections that give way in time, only where no other node is left."""
+        """The nodes that the pod fits without the victims. Rejections that have given way to it are
+        overlooked only if no node is left otherwise."""
         self._bookings.expire(now)
-        self._bookings.drop(asked.pod.uid)  # it is not in its own way
+        self._bookings.drop(asked.pod.uid)  # it must not be in its own way
 
         def kept(verdicts: VerdictCache, _: Asking) -> PreemptionAdvice:
             firmly = fitting_without_victims(asked, verdicts, self._turns, -np.inf)
@@ -188,7 +188,7 @@ class Advisor:
     ) -> FilterAdvice:
         verdict = verdicts.verdict_on(asked.pod, asking)
         rows = self._rows_of(asked)
-        if self._listener.tells(verdicts.profile):
+        if self._listener.wants_details(verdicts.profile):
             nodes = self.state.nodes().take(rows.known)
             self._listener.filtered(asked.pod, verdicts.profile, nodes)
         rejections = AskedRejections(asked.names, rows)
@@ -203,7 +203,7 @@ class Advisor:
         if decision.node_name is None:
             error = self._why_nothing(asked, verdicts, rows, decision)
             return FilterAdvice((), rejections.failed, rejections.unresolvable, error)
-        kept = rows.positions(feasible) if rejections.are_any else None
+        kept = rows.positions(feasible) if rejections.has_any else None
         return FilterAdvice(kept, rejections.failed, rejections.unresolvable)
 
     def _left(
@@ -215,7 +215,8 @@ class Advisor:
         waited_seconds: float,
         asking: Asking,
     ) -> BoolArray:
-        """By row: which of the asked nodes are left; why the others are not is in `rejections`."""
+        """By row: which of the asked nodes are left. The reasons against the others are added to
+        `rejections`."""
         if verdict.pod_rejection is not None:
             plugin_name, rejection = verdict.pod_rejection
             helps = rejection.eviction_helps
@@ -251,10 +252,10 @@ class Advisor:
     def _best(
         self, asked: Asked, verdicts: VerdictCache, feasible: BoolArray, asking: Asking
     ) -> tuple[Decision, IntArray, RankedAmong | None]:
-        """The best of these rows, as `decide` would write it down, the ranks of all, and how those
-        were worked out."""
+        """The decision for the best of these rows, the ranks of all rows, and their scores if these
+        rows are not what the filters left."""
         verdict = verdicts.verdict_on(asked.pod, asking)
-        # Mostly what the filters leave was asked about: those ranks are kept.
+        # Usually the request asks about all feasible nodes, whose ranks are kept.
         is_narrowed = not np.array_equal(feasible, verdict.feasible)
         among = verdict.rank_among(feasible, asking) if is_narrowed else None
         ranked = verdict.rank(asking) if among is None else among.ranked
@@ -272,8 +273,8 @@ class Advisor:
         waited_seconds: float,
         told: AnsweredPriorities | None = None,
     ) -> None:
-        """Books the pod on the best node, so that the next pods find it less free before this one
-        is seen to be bound; what was decided is to be told."""
+        """Book the pod on the best node, so that the next pods find it less free before this one is
+        bound. Remember the decision until it is handed out."""
         pod = decision.pod
         seconds = self.settings_for(pod).book_for_seconds
         if seconds > 0 and decision.node_name is not None:
@@ -282,14 +283,14 @@ class Advisor:
         self._untold = Decided(decision, 1, first_seen_at, spent, verb, priorities=told), now
 
     def handed_out(self) -> None:
-        """The advice that was worked out last was: it is told."""
+        """The last advice was handed out: report it."""
         if self._untold is not None:
             self._listener.answered(*self._untold)
 
     def was_neutral(
         self, verb: str, pod: Pod, count: int, why: str, *, now: float, waited_seconds: float
     ) -> None:
-        """Instead of advice on so many nodes."""
+        """A neutral answer about `count` nodes was handed out: report it."""
         name = self.profile_for(pod).scheduler_name
         decision = Decision(pod, name, None, node_count=count, feasible_count=count)
         first_seen_at = now - waited_seconds
@@ -298,12 +299,11 @@ class Advisor:
     def _why_nothing(
         self, asked: Asked, verdicts: VerdictCache, rows: AskedRows, decision: Decision
     ) -> str:
-        """Where the profile wants it said in one sentence: in the words of a plugin that rejects
-        the pod as a whole, where one does on these nodes.
+        """The error for a request that leaves no node, if the profile asks for one: the reason of a
+        pre-filter that rejects the pod on these nodes, or else the counted reasons.
 
-        Nothing where the plugins leave a node that was not asked about: whoever asks has taken it
-        out by itself, perhaps for want of room, and would evict nobody for the pod after an
-        error."""
+        "" if the plugins accept a node that was not asked about. The other scheduler has ruled that
+        node out itself, perhaps for lack of room, and would not preempt after an error."""
         profile, verdict = verdicts.profile, verdicts.verdict_on(asked.pod)
         if not asked.names or not self._settings[profile.scheduler_name].is_empty_an_error:
             return ""
@@ -330,7 +330,7 @@ class Advisor:
             return PriorityAdvice([0] * len(asked.names))
         decision, ranked, among = self._best(asked, verdicts, rows.among, asking)
         most = verdict.most_points(among)
-        if self._listener.tells(verdicts.profile):
+        if self._listener.wants_details(verdicts.profile):
             scores = verdict.scores_of(rows.known, ranked, among)
             self._listener.scored(verdicts.profile, scores, self.state.nodes())
         by_row = ranked * MOST_PRIORITY // most if most else 0 * ranked
@@ -339,14 +339,14 @@ class Advisor:
         self._answered(PRIORITIZE, decision, asking, now, waited_seconds, told)
         return PriorityAdvice(answered.tolist())
 
-    # What is looked at, for explanations: nothing is changed by it.
+    # Read-only questions, for explanations.
 
     @property
     def binding_count(self) -> None:
-        """Others bind; how many bindings are under way is not known."""
+        """Unknown: the other scheduler binds."""
 
     def decided_now(self, pod: Pod, now: float) -> Decision:
-        """What would be decided about a pod that is known, among all nodes."""
+        """What would be decided now about a known pod, among all nodes."""
 
         def decide_now(verdicts: VerdictCache, _: Asking) -> Decision:
             waited_seconds = self.queue.waited_seconds(pod.uid, now)
@@ -363,7 +363,7 @@ class Advisor:
     def gate_of(self, pod: Pod) -> tuple[str, PodRejection] | None:
         return self.profile_for(pod).gate(pod)
 
-    # How it is done.
+    # Helpers.
 
     def _rows_of(self, asked: Asked) -> AskedRows:
         found = asked.rows
@@ -372,8 +372,8 @@ class Advisor:
         return found
 
     def _without_broken_plugins(self, pod: Pod, work: Work[T], *, is_look: bool = False) -> T:
-        """A plugin that fails has no say, and the others have. In a look that is nobody's
-        concern."""
+        """Do the work, and again without each plugin that fails. Report the failures unless the
+        question is read-only."""
         broken: frozenset[str] = frozenset()
         while True:
             verdicts = self._verdicts_of(self.profile_for(pod), broken)
@@ -386,8 +386,8 @@ class Advisor:
                     self._listener.plugin_failed(error)
                 broken |= {error.plugin_name}
             except QuantityError as error:
-                scored_requests(pod)  # raises the same where it is the pod that cannot be read
-                raise PluginError(f"a plugin read what cannot be read: {error}") from error
+                scored_requests(pod)  # raises a QuantityError if it is the pod's own
+                raise PluginError(f"a plugin read an invalid quantity: {error}") from error
 
     def _verdicts_of(self, profile: Profile, broken: frozenset[str]) -> VerdictCache:
         key = (profile.scheduler_name, broken)

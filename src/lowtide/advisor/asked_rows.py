@@ -1,6 +1,4 @@
-"""The nodes that were asked about as rows of the table, and why some of them are left out.
-
-Used by the advisor."""
+"""The rows of the nodes in a request, and the reasons against some of them. Used by the advisor."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,29 +10,29 @@ from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.node_names import NameTable, NodeNames
 
-# Of lists that are remembered, and of the names in all of them.
+# Limits of RowFinder: remembered lists, and names in all of them.
 MOST_LISTS = 16
 MOST_NAMES = 300_000
 
 
 class AskedRows:
-    """True as long as the table has this `version`. A row below 0 stands for a node that is not in
-    a table of `count` rows."""
+    """The rows of the asked nodes, valid while the table has this `version`. A row below 0 stands
+    for a node that is not in the table of `count` rows."""
 
     def __init__(self, rows: Rows, *, count: int, version: int) -> None:
         self.version = version
         self._rows = rows
         self.known: Rows = rows[rows >= 0]
-        self.among: BoolArray = np.zeros(count, np.bool_)  # by row: whether it was asked
+        self.among: BoolArray = np.zeros(count, np.bool_)  # by row: whether the request has it
         self.among[self.known] = True
 
     @property
     def unknown(self) -> Rows:
-        """The positions of nodes that are not in the table."""
+        """The positions of asked nodes that are not in the table."""
         return np.flatnonzero(self._rows < 0)
 
     def positions_of(self, rows: Rows) -> Rows:
-        """Of rows that were asked about."""
+        """The positions of rows that the request has."""
         return self._position_of_row[rows]
 
     @cached_property
@@ -44,22 +42,21 @@ class AskedRows:
         return positions
 
     def positions(self, feasible: BoolArray) -> list[int]:
-        """Of those of the asked nodes that are feasible."""
+        """The positions of feasible asked nodes."""
         positions: list[int] = np.flatnonzero((self._rows >= 0) & feasible[self._rows]).tolist()
         return positions
 
     def spread(self, by_row: IntArray) -> IntArray:
-        """One value for each asked node; 0 for those that are not known."""
+        """One value for each asked node; 0 for unknown nodes."""
         values: IntArray = np.where(self._rows >= 0, by_row[self._rows], 0)
         return values
 
 
 class RowFinder:
-    """Looks names up, and remembers the lists that were asked about lately: who asks hands over the
-    same list when the same nodes are asked about again.
+    """Looks up the rows of names. It remembers recent lists by identity: the server hands over the
+    same list object when a request has the same nodes again.
 
-    Where the table belongs to another thread, what is found may be out of date at once, as its
-    version then tells."""
+    If the table belongs to another thread, a result may be outdated at once; compare `version`."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
@@ -86,15 +83,15 @@ class RowFinder:
         return rows
 
     def _read_table(self) -> None:
-        self._version = self._state.table_version  # first: what changes meanwhile is read again
+        self._version = self._state.table_version  # read first, so that a later change is noticed
         self._table = NameTable(NodeNames.made_of(list(self._state.names)))
         self._known.clear()
         self._known_names = 0
 
 
 class NodeReasons(Mapping[str, str]):
-    """By node: why it is rejected. Of many nodes few reasons are said, so they are kept together,
-    and the names are looked up only where somebody wants them."""
+    """Maps node names to reasons. Many nodes share few reasons, so it keeps groups, and makes the
+    map only when a name is looked up."""
 
     def __init__(self, names: Sequence[str], groups: Sequence[tuple[str, list[int]]]) -> None:
         self.names = names
@@ -115,14 +112,14 @@ class NodeReasons(Mapping[str, str]):
 
 
 class AskedRejections:
-    """Why which of the asked nodes is rejected; what is said of a node last counts."""
+    """The reason against each rejected node of a request; the last one added counts."""
 
     def __init__(self, names: Sequence[str], rows: AskedRows) -> None:
         self._names = names
         self._rows = rows
         self._said: list[tuple[str, bool]] = []  # reasons, and whether evicting pods would help
-        self._by: set[str] = set()
-        self._number = np.zeros(len(names), np.intp)  # by position, of what was said; from 1
+        self._by: set[str] = set()  # names of plugins
+        self._number = np.zeros(len(names), np.intp)  # by position: of the reason, from 1; 0: none
 
     def add(self, rows: Rows, reasons: Sequence[str], *, by: str, eviction_helps: bool) -> None:
         self._by.add(by)
@@ -132,12 +129,12 @@ class AskedRejections:
         self._add(self._rows.unknown, reason, eviction_helps=False)
 
     @property
-    def are_any(self) -> bool:
+    def has_any(self) -> bool:
         return bool(self._number.any())
 
     @property
     def rejected_by(self) -> frozenset[str]:
-        """The plugins."""
+        """The names of the plugins that rejected a node."""
         return frozenset(self._by)
 
     @property
@@ -146,11 +143,11 @@ class AskedRejections:
 
     @property
     def unresolvable(self) -> NodeReasons:
-        """Evicting pods would not help."""
+        """The nodes where evicting pods would not help."""
         return self._where(eviction_helps=False)
 
     def counts(self) -> Counter[str]:
-        """How many nodes are rejected for which reason."""
+        """The number of rejected nodes by reason."""
         counts: Counter[str] = Counter()
         numbers = np.bincount(self._number, minlength=len(self._said) + 1).tolist()
         for (reason, _), count in zip(self._said, numbers[1:], strict=True):

@@ -1,5 +1,5 @@
-"""Pods that another scheduler asked about, counted for a short time in what is measured on the node
-that was best for them: what it decides is known only when the watch tells. Used by the advisor."""
+"""Bookings: adds the expected load of a pod to the readings of its best node for a short time,
+until the watch shows where the other scheduler placed it. Used by the advisor."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.pod import Pod, bytes_in_memory
 
-# The oldest go first: anyone who may ask could fill the table, also with few large pods.
+# Limits, because any client could fill the table, even with few large pods. The oldest go first.
 MOST_BOOKINGS = 10_000
 MOST_BYTES = 96 * 1024 * 1024  # in memory
 
@@ -21,8 +21,7 @@ class _Booking:
 
 
 class Bookings:
-    """A guess: it makes a node less attractive, and never rejects one, as only what is measured
-    knows of it."""
+    """A booking is a guess. It counts in readings only, not in the resources of a node."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
@@ -36,8 +35,8 @@ class Bookings:
         return uid in self._by_uid
 
     def book(self, pod: Pod, node_name: str, *, until: float) -> None:
-        """Instead of what was booked for it before. A pod without a uid, or one that has a node,
-        is not booked."""
+        """Book the pod, in place of an earlier booking. A pod without a uid, or with a node, is not
+        booked."""
         self.drop(pod.uid)
         if not pod.uid or pod.spec.node_name or self._state.placed(pod.uid) is not None:
             return
@@ -56,7 +55,7 @@ class Bookings:
 
     @contextmanager
     def without(self, pod: Pod) -> Iterator[None]:
-        """As if this pod was not booked, for as long as somebody looks."""
+        """Take back the pod's booking for the duration of a read-only question."""
         ledgers = self._state.ledgers
         node_name = ledgers.booked_on(pod.uid) if pod.uid in self else None
         if node_name is not None:
@@ -68,7 +67,7 @@ class Bookings:
                 ledgers.book(pod, node_name)
 
     def expire(self, now: float) -> None:
-        """Bookings of one profile are for equally long; where profiles differ, one may stay for
-        as long as an older one does."""
+        """Drop old bookings, oldest first. All bookings of a profile last equally long. If profiles
+        differ, a shorter booking may stay until the older ones before it end."""
         while self._by_uid and next(iter(self._by_uid.values())).until <= now:
             self.drop(next(iter(self._by_uid)))

@@ -1,4 +1,4 @@
-"""Who hears of what the advisor does: `advising` hands one in, which tells and counts."""
+"""Listener: what the advisor calls to report its work. The one in `advising` logs and counts."""
 
 from typing import Protocol
 
@@ -11,20 +11,18 @@ from lowtide.scheduler.actions import Decided
 
 
 class Listener(Protocol):
-    """Hears what is to be told and counted."""
-
     def plugin_failed(self, error: PluginError) -> None:
-        """What the plugin would have said does not count."""
+        """A plugin failed; the advice is made without it."""
 
-    def tells(self, profile: Profile) -> bool:
-        """Whether to hand over verdicts and scores, which costs something."""
+    def wants_details(self, profile: Profile) -> bool:
+        """Whether to call `filtered` and `scored`, which takes time."""
 
     def filtered(self, pod: Pod, profile: Profile, nodes: Nodes) -> None: ...
 
     def scored(self, profile: Profile, scores: ScoreTable, nodes: Nodes) -> None: ...
 
     def answered(self, decided: Decided, began_at: float) -> None:
-        """An answer that was handed out; where nodes are left, the best one is `decided`."""
+        """An answer was handed out; `decided` has the best node, if any is left."""
 
-    def went_to(self, uid: str, node_name: str) -> None:
-        """Where a pod was put, whoever was asked about it."""
+    def pod_placed(self, uid: str, node_name: str) -> None:
+        """A pod was bound, whether or not the advisor was asked about it."""

@@ -1,4 +1,4 @@
-"""Where a pod would fit without the pods that another scheduler would evict for it. Used by the
+"""Finds where a pod would fit without the victims that another scheduler would evict. Used by the
 advisor."""
 
 import numpy as np
@@ -26,7 +26,7 @@ def fitting_without_victims(
         verdict,
         profile=verdicts.profile,
         asking=UNTIMED,
-        promised={},
+        also_rejected={},
         turn=turn,
         waited_seconds=waited_seconds,
     )

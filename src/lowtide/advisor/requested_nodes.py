@@ -1,4 +1,4 @@
-"""The nodes that a request brings along, in place of those that are known, for one answer."""
+"""Replaces the known nodes by those in a request, for one answer. Used by the advisor."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from lowtide.objects.node import Node
 
 @contextmanager
 def as_requested(state: ClusterState, nodes: Sequence[NodeSeen]) -> Iterator[None]:
-    """With these nodes as the request has them; afterwards as the watch told of them."""
+    """Put these nodes into the state as the request has them, and restore them afterwards."""
     before: list[Node] = []
     added: list[str] = []
     try:
@@ -35,7 +35,7 @@ def as_requested(state: ClusterState, nodes: Sequence[NodeSeen]) -> Iterator[Non
 
 
 def _remove(state: ClusterState, name: str) -> None:
-    """Pods stay nominated to a node that the watch does not know yet."""
+    """Remove the node; pods stay nominated to it, because the watch may still add it."""
     nominated = list(state.nominated().get(name, {}).values())
     state.remove_node(name)
     for pod in nominated:
@@ -43,7 +43,7 @@ def _remove(state: ClusterState, name: str) -> None:
 
 
 def _as_node(seen: NodeSeen, known: Node) -> Node:
-    """With the images that are known, which are not read of requests."""
+    """The node of the request, with the known images: requests are not read for images."""
     status = replace(
         known.status,
         allocatable=seen.status.allocatable,

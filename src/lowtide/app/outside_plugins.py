@@ -85,7 +85,7 @@ def _plugin_at(place: str) -> type[Any]:
         ) from None
     problem = why_no_plugin(plugin)
     if problem is not None:
-        raise OutsidePluginError(f"{place} is no plugin: {problem}")
+        raise OutsidePluginError(f"{place} is not a plugin: {problem}")
     found_plugin: type[Any] = plugin
     return found_plugin
 

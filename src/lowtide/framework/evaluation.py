@@ -1,8 +1,8 @@
-"""Evaluation: what the plugins of one extension point answer about one pod signature, on every row.
+"""Evaluation: the answers of the plugins at one extension point for one pod signature, by row.
 
-A Verdict has two, of the filters and of the scores. Each notes what every plugin touched while it
-answered, and asks again only where that changed (ChangedRows). A subclass says how answers are
-kept.
+A Verdict has two: Filtering and Ranking. Each records which bits every plugin touched while it
+answered, and asks again only about rows where such a bit changed (ChangedRows). The subclass
+decides how answers are kept.
 """
 
 from abc import ABC, abstractmethod
@@ -33,18 +33,18 @@ from lowtide.framework.lookahead import NO_ROWS, Lookahead, LookaheadBatches
 from lowtide.framework.plugin import PluginError
 from lowtide.objects.pod import Pod
 
-Answers = npt.NDArray[Any]  # one integer per row: bits of reasons, or a raw score
+Answers = npt.NDArray[Any]  # one integer per row: the bits of the reasons, or a raw score
 
-NEVER = -1  # instead of a position in the log
+NEVER = -1  # in place of a log position
 _MOST_PARTITIONS = 64
 
 
 class ChangedRows:
-    """What changed since the log ended at `since`: which rows to judge again, by what a plugin
-    touched when it judged them. Shared by all plugins that are asked for it.
+    """Which rows to judge again after the log position `since`, given the bits that a plugin
+    touched. All plugins of one refresh share it.
 
-    The array `everything` stands for all rows wherever it comes back: it is compared by identity.
-    `feasible` is by row, and brought up to date before scores read it.
+    Methods return the array `everything` itself for all rows, so compare it by identity.
+    `feasible` is by row; the filters update it in place before scores read it.
     """
 
     def __init__(
@@ -62,27 +62,28 @@ class ChangedRows:
         self._state = state
         changes = state.log.since(since)
         self._is_all_new = changes is None
-        changed: dict[int, int] = {}  # by row: what
+        changed: dict[int, int] = {}  # by row: the bits that changed
         anything = 0
         for row, what in changes or ():
             anything |= what
             changed[row] = changed.get(row, 0) | what
         self._everywhere = changed.pop(EVERY_ROW, 0)
         self._changed = changed
-        self._anything = anything  # that changed anywhere
+        self._anything = anything  # the bits that changed on any row
         self._has_new_rows = anything & ROW == ROW and any(
             what & ROW == ROW for what in changed.values()
         )
-        self._rows: dict[int, Rows | None] = {}  # by what was touched
+        self._rows: dict[int, Rows | None] = {}  # by touched bits
         self._arrays: dict[tuple[int, ...], Rows] = {}  # equal rows are one array
         self._faces: dict[int, Nodes] = {}
 
     def concern(self, logged: int) -> bool:
-        """Whether a row is new, or any of these bits was logged."""
+        """Whether a row is new or any of these bits was logged."""
         return self._is_all_new or self._has_new_rows or bool(self._anything & logged)
 
     def only_row(self, touched: int) -> int | None:
-        """The one row that changed in what was touched, where no node came, changed or went."""
+        """The row, if exactly one changed in a touched bit. None also if any node was added,
+        changed or removed."""
         if self._is_all_new or self._everywhere & touched or self._anything & NODE:
             return None
         only = None
@@ -94,14 +95,14 @@ class ChangedRows:
         return only
 
     def rows(self, touched: int) -> Rows | None:
-        """The rows to judge again where this was touched; None where there are none."""
+        """The rows a plugin that touched these bits must judge again; None if there are none."""
         if touched in self._rows:
             return self._rows[touched]
         rows = self._rows[touched] = self._work_out(touched)
         return rows
 
     def nodes(self, rows: Rows) -> Nodes:
-        """One face for each array of rows, shared by the plugins."""
+        """One Nodes for each array of rows, shared by the plugins."""
         face = self._faces.get(id(rows))
         if face is None:
             nodes = self._state.nodes(self.feasible)
@@ -109,7 +110,7 @@ class ChangedRows:
         return face
 
     def index(self, rows: Rows) -> Rows | slice:
-        """What picks these rows out of an array, faster where that is all of them."""
+        """An index that picks these rows out of an array; a slice, which is faster, for all."""
         return slice(len(rows)) if rows is self.everything else rows
 
     def union(self, parts: Sequence[Rows]) -> Rows:
@@ -121,7 +122,7 @@ class ChangedRows:
         return next(iter(different.values()), NO_ROWS)
 
     def existing(self, rows: set[int] | None) -> Rows:
-        """Rows remembered from an earlier look, as far as they still exist; None means all."""
+        """These remembered rows, without those that no longer exist. None stands for all rows."""
         if rows is None:
             return self.everything
         if not rows:
@@ -139,7 +140,7 @@ class ChangedRows:
             return self.everything
         if not anything & touched and not self._has_new_rows:
             return None
-        # A row that came or moved is new to every plugin, whatever it touched.
+        # A row that was added or moved is new to every plugin, whatever bits the plugin touched.
         rows = [
             row
             for row, what in self._changed.items()
@@ -157,19 +158,19 @@ class ChangedRows:
 
 
 class Partition(NamedTuple):
-    """Plugins by number. Answers of the `local` ones depend on nothing of other rows, nor on labels
-    of pods: these plugins are asked about few rows together, and ahead."""
+    """Plugins by number. A `local` plugin's answer about a row depends on no other row and on no
+    pod labels (`is_local`). These plugins share a batch of rows, and are asked ahead."""
 
     local: Sequence[int]
     local_touched: int
-    others: Mapping[int, Sequence[int]]  # by what they touched
-    others_logged: int  # what is logged when one of them may answer otherwise
+    others: Mapping[int, Sequence[int]]  # by touched bits
+    others_logged: int  # the logged bits that may change an answer of one of them
 
 
 class PluginsAt:
-    """The plugins of a profile at one extension point that some pods concern. Most touch the same
-    about every such pod: partitions are kept, and who is asked for the first time begins with what
-    was touched last."""
+    """The plugins at one extension point that concern one group of pods. Most touch the same bits
+    for every such pod. So partitions are cached, and a new Evaluation starts with the bits that
+    were touched last."""
 
     def __init__(self, plugins: Sequence[Any]) -> None:
         self.plugins = tuple(plugins)
@@ -187,9 +188,9 @@ class PluginsAt:
 
 
 class Evaluation(ABC):
-    """`judged_at` is where the log of changes ended when the answers were true."""
+    """The answers are true for the log position `judged_at`."""
 
-    method: str  # of the plugins
+    method: str  # the plugins' method to call
 
     def __init__(
         self, plugins_at: PluginsAt, state: ClusterState, pod: Pod, batches: LookaheadBatches
@@ -200,7 +201,7 @@ class Evaluation(ABC):
         self._pod = pod
         self._batches = batches
         self.touched = list(plugins_at.touched_last)
-        # What plugins touched where another of their methods was asked.
+        # The bits that plugins touched in another method, such as `normalize`.
         self._touched_besides = [0] * len(self.plugins)
         self.judged_at = NEVER
         self._partition: Partition | None = None  # until it is asked for
@@ -214,13 +215,13 @@ class Evaluation(ABC):
         return self._partition
 
     def judge_all_again(self) -> None:
-        """The next look judges every row."""
+        """Make the next refresh judge every row."""
         self.judged_at = NEVER
         self._lookahead.forget()
 
-    def keep_ahead(self, changes: ChangedRows) -> int | None:
-        """The one row that a pod of the signature came to, where the local plugins answered ahead
-        about it: those answers count now. None where anything else changed for these plugins."""
+    def use_lookahead(self, changes: ChangedRows) -> int | None:
+        """If only one row changed for the local plugins, and the lookahead has their answers for
+        it, keep these and return the row. Return None otherwise."""
         row = changes.only_row(self.partition.local_touched)
         if row is None:
             return None
@@ -239,9 +240,9 @@ class Evaluation(ABC):
         known: int | None,
         refiltered: Rows = NO_ROWS,
     ) -> dict[int, Rows]:
-        """Asks again where what was touched has changed; returns, by number, the rows whose answers
-        may be others now, but for the row `known` that `keep_ahead` returned. `refiltered` rows may
-        have become feasible, or no longer be."""
+        """Ask plugins again about rows where a touched bit changed. Return, by plugin number, the
+        rows whose answers may differ now, except `known`: the row that `use_lookahead` returned.
+        `refiltered` are rows that may have become feasible or infeasible."""
         partition = self.partition
         judged = self._judge_local(partition, changes, ranked) if known is None else {}
         if not len(refiltered) and not changes.concern(partition.others_logged):
@@ -257,7 +258,7 @@ class Evaluation(ABC):
     def _judge_local(
         self, partition: Partition, changes: ChangedRows, ranked: IntArray
     ) -> dict[int, Rows]:
-        """By number, the rows with new answers."""
+        """The rows with new answers, by plugin number."""
         rows = changes.rows(partition.local_touched) if partition.local else None
         if rows is None:
             return {}
@@ -274,21 +275,23 @@ class Evaluation(ABC):
 
     @abstractmethod
     def _read(self, number: int, answer: Any, count: int) -> Answers | None:
-        """The answer about so many rows, checked; None where that is no array."""
+        """Check an answer about `count` rows and return it as an array; None if there is none: no
+        rejection, or no opinion."""
 
     @abstractmethod
     def _keep_all(self, number: int, answer: Any, changes: ChangedRows) -> Rows:
-        """Of every row; returns the rows that may have changed."""
+        """Keep an answer about every row. Return the rows that may have changed."""
 
     @abstractmethod
     def _keep(self, answers: Mapping[int, Answers | None], rows: Rows) -> Sequence[int]:
-        """Of some rows, by number; returns the numbers of those that must judge every row."""
+        """Keep answers about some rows, by plugin number. Return the plugins that must judge every
+        row."""
 
     @abstractmethod
     def _keep_one(self, numbers: Sequence[int], row: int, answers: Sequence[int]) -> None:
-        """Of one row, as it was judged ahead."""
+        """Keep answers about one row that was judged ahead."""
 
-    # How it is done.
+    # Asking.
 
     def _judge(self, number: int, rows: Rows, changes: ChangedRows) -> Rows:
         if rows is not changes.everything:
@@ -304,7 +307,7 @@ class Evaluation(ABC):
     def _judge_few(
         self, numbers: Sequence[int], rows: Rows, changes: ChangedRows, ranked: IntArray
     ) -> dict[int, Rows]:
-        """The local plugins about these rows, and about some as they would be with more pods."""
+        """Ask the local plugins about these rows, and ahead about rows with more pods on them."""
         known, unknown = self._lookahead.split(rows)
         for row, answers in known.items():
             self._keep_one(numbers, row, answers)
@@ -326,17 +329,17 @@ class Evaluation(ABC):
         again = self._keep(now, few)
         judged |= {number: self._judge(number, changes.everything, changes) for number in again}
         if again or self.partition.local != numbers:
-            self._lookahead.forget()  # an answer depends on more than its row
+            self._lookahead.forget()  # some answer depends on other rows
         else:
             self._lookahead.keep(ahead, later)
         return judged
 
     def _ask(self, number: int, nodes: Nodes, asking: Asking) -> tuple[Any, int]:
-        """The answer, and what was touched."""
+        """The answer and the touched bits."""
         return asking.observed(self._state, self.plugins[number], self.method, self._pod, nodes)
 
     def _ask_again(self, number: int, nodes: Nodes, asking: Asking) -> Any:
-        """About some rows: what is touched is added to what the kept answers depend on."""
+        """Ask about some rows. The kept answers depend on the bits touched now too."""
         answer, touched = self._ask(number, nodes, asking)
         if touched & ~self.touched[number]:
             self._depends_on(number, self.touched[number] | touched)
@@ -347,14 +350,14 @@ class Evaluation(ABC):
         if before != touched:
             check_kinds(self._state, self.plugins[number], touched)
             self.touched[number], self._partition = touched, None
-            # But for kinds, which have other bits in another ClusterState.
+            # Without the bits of kinds: these differ between ClusterStates.
             self._plugins_at.touched_last[number] = touched & (FIRST_KIND - 1)
             if is_local(before) is not is_local(touched):
-                self._lookahead.forget()  # it has answers of other plugins than those local now
+                self._lookahead.forget()  # it has the answers of a different set of plugins
 
 
 def check_kinds(state: ClusterState, plugin: Any, touched: int) -> None:
-    """PluginError where it read objects of a type that nobody watches for it."""
+    """Raise PluginError if the plugin read objects of a type that its `kinds` do not name."""
     undeclared = touched & -FIRST_KIND
     for kind in getattr(plugin, "kinds", ()) if undeclared else ():
         undeclared &= ~state.kind_bit(kind)

@@ -1,9 +1,9 @@
-"""Lookahead: what plugins would answer about some rows if one more pod of the signature were on
-each of them, or two, up to four.
+"""Lookahead: what plugins would answer about some rows with one to four more pods of the signature
+on each of them.
 
-To judge one row costs a plugin as much as to judge hundreds at once, and after a pod was placed
-just one row has changed. So a Verdict also asks about the rows that the next pods of the signature
-will probably go to. Where such pods then came, and nothing else, the answer holds."""
+A plugin judges hundreds of rows at the cost of one, and placing a pod changes just one row. So a
+Verdict also asks about the rows where the next pods of the signature will probably go. If such pods
+then come to a row, and nothing else changes it, the answer holds."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from lowtide.objects.pod import Pod
 
 NO_ROWS: Rows = np.empty(0, np.intp)
 _ROWS_AHEAD = 256
-# Pods on a row: where nodes are alike, some come to one before the next.
+# Several pods may come to one row before the next row is chosen.
 _MOST_PODS_AHEAD = MOST_ARRIVALS
 _MOST_WITHOUT_USE = 4
 _TRIED_EVERY = 256
@@ -29,14 +29,14 @@ Answers = Sequence[npt.NDArray[np.integer]]  # by plugin
 
 
 def lookahead_bytes(row_count: int, plugin_count: int) -> int:
-    """What is kept for the filters and for the scores, of so many rows in all."""
+    """The memory that the lookahead of filters and scores takes for a table of this size."""
     answers = 8 * plugin_count * _MOST_PODS_AHEAD
     return min(row_count, _ROWS_AHEAD) * (2 * _BYTES_PER_ROW_AHEAD + answers)
 
 
 class Batch(NamedTuple):
-    """The rows that plugins are asked about at once: few as they are, then those ahead, each with
-    one more pod, then each with two more, and so on."""
+    """The rows that plugins judge at once. `nodes` has the rows `few` as they are, then the rows
+    `ahead` with one more pod each, then with two more, and so on."""
 
     few: Rows
     ahead: Rows
@@ -44,18 +44,18 @@ class Batch(NamedTuple):
 
 
 class LookaheadBatches:
-    """The batch of rows to judge again after pods of the signature were placed; filters and scores
-    mostly ask about the same one, until `last` is dropped."""
+    """Makes the batch of rows to judge after pods of the signature were placed. Filters and scores
+    usually need the same one, so `last` is kept until it is dropped."""
 
     def __init__(self, state: ClusterState, pod: Pod, signature: bytes) -> None:
         self._state = state
         self._pod = pod
         self.signature = signature
         self.last: tuple[int, list[int], Batch] | None = None
-        self.without_use = 0  # batches since an answer was known ahead
+        self.without_use = 0  # batches since an answer from the lookahead was last used
 
     def batch(self, unknown: list[int], ranked: IntArray, feasible: BoolArray | None) -> Batch:
-        """These rows, and with them some to judge ahead; `ranked` is how rows ranked before."""
+        """These rows, and some to judge ahead, chosen by the last ranking."""
         position = self._state.log.position
         if self.last is None or self.last[:2] != (position, unknown):
             made = self._made(unknown, self._rows_ahead(unknown, ranked), feasible)
@@ -73,8 +73,9 @@ class LookaheadBatches:
         return Batch(few, ahead, nodes)
 
     def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
-        """No rows where no pod of the signature came to these. Nor where looking ahead was of no
-        use lately, as where other pods come to the same rows; but it is tried now and then."""
+        """The rows to judge ahead. None unless a pod of the signature was the last change of a
+        changed row. None either if the lookahead was of no use lately, for example because other
+        pods come to the same rows; then it is tried again once in 256 batches."""
         self.without_use += 1
         if self.without_use > _MOST_WITHOUT_USE and self.without_use % _TRIED_EVERY:
             return NO_ROWS
@@ -85,20 +86,20 @@ class LookaheadBatches:
 
 
 class Lookahead:
-    """What the local plugins of one Evaluation answered about the rows that they judged ahead."""
+    """The answers of the local plugins of one Evaluation about rows judged ahead."""
 
     def __init__(self, state: ClusterState, batches: LookaheadBatches) -> None:
         self._state = state
         self._batches = batches
         self._position_of: dict[int, int] = {}  # by row
-        self._versions: list[int] = []  # of the rows, when they were judged
+        self._versions: list[int] = []  # each row's version when it was judged
         self._answers: Answers = ()
 
     def forget(self) -> None:
         self._position_of = {}
 
     def keep(self, rows: Rows, answers: Answers) -> None:
-        """`answers` are those of each plugin: for the rows with one more pod, then with two ..."""
+        """Each plugin's answers hold the rows with one more pod first, then with two, and so on."""
         if not len(rows):
             self.forget()
             return
@@ -107,7 +108,7 @@ class Lookahead:
         self._answers = answers
 
     def answers_for(self, row: int) -> list[int] | None:
-        """What each plugin answered about this row as it is now; None where that is not known."""
+        """Each plugin's answer that holds for this row now; None if there is none."""
         position = self._position_of.get(row)
         if position is None:
             return None
@@ -119,7 +120,7 @@ class Lookahead:
         return [answer.item(at) for answer in self._answers]
 
     def split(self, rows: Rows) -> tuple[dict[int, list[int]], list[int]]:
-        """The answers that are known, by row; and the rows where they are not."""
+        """The answers that hold now, by row; and the rows without such answers."""
         if not self._position_of:
             return {}, rows.tolist()
         known: dict[int, list[int]] = {}
@@ -134,7 +135,8 @@ class Lookahead:
 
 
 def _next_rows(ranked: IntArray, after: int) -> Rows:
-    """Where the next pods will probably go: the best rows, of equal ones those after that row."""
+    """The rows where the next pods will probably go: the best ones, and among equals those that
+    follow the given row."""
     if len(ranked) <= _ROWS_AHEAD:
         return np.flatnonzero(ranked >= 0)
     best = np.flatnonzero(ranked == ranked.max())

@@ -1,7 +1,7 @@
-"""PreFilters: what the pre-filters answer about one pod signature. They reject the pod everywhere,
-or leave only some nodes to search.
+"""PreFilters: the answers of the pre-filters for one pod signature. A pre-filter may reject the pod
+on every node, or narrow the search to some nodes.
 
-A Verdict has one of these, and counts the nodes that it leaves out as rejected."""
+Filtering has one, and counts the nodes that were left out as rejected."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,8 +18,8 @@ from lowtide.objects.pod import Pod
 
 
 class PreFilters:
-    """Pre-filters are known by their numbers: their order is that of the profile. An answer is
-    about the pod, so they see the whole table as `nodes.everything`."""
+    """Pre-filters have numbers, in the profile's order. Their answer is about the pod, so they see
+    the whole table, as `nodes.everything`."""
 
     def __init__(self, plugins: Sequence[Any], state: ClusterState, pod: Pod) -> None:
         self.plugins = tuple(plugins)
@@ -28,21 +28,21 @@ class PreFilters:
         self.start_again(0)
 
     def start_again(self, capacity: int) -> None:
-        """Forgets all answers; those of the future go into arrays of this length."""
+        """Forget all answers, and make arrays of this length for new ones."""
         self._capacity = capacity
         self.touched = [0] * len(self.plugins)
-        self.logged = 0  # what is logged when one of them may answer otherwise
+        self.logged = 0  # the logged bits that may change an answer
         self._pod_rejections: dict[int, PodRejection] = {}
-        self._names: dict[int, frozenset[str]] = {}  # of the nodes that each one leaves
-        self.kept: dict[int, BoolArray] = {}  # the same by row; empty where all nodes are left
-        # The plugin that rejects the pod everywhere, and why.
+        self._names: dict[int, frozenset[str]] = {}  # the nodes to which each narrowed the search
+        self.kept: dict[int, BoolArray] = {}  # the same by row
+        # The plugin that rejects the pod on every node, and why.
         self.pod_rejection: tuple[str, PodRejection] | None = None
-        # The nodes that all of them leave; None where nothing narrowed the search.
+        # The nodes that all of them leave; None if none narrowed the search.
         self.narrowed_to: frozenset[str] | None = None
 
     def refresh(self, changes: ChangedRows) -> bool:
-        """Asks again where what was touched has changed; whether other nodes may be left now. To be
-        called where `changes` concern what is `logged`."""
+        """Ask the plugins again for which a touched bit changed. Return whether the nodes to search
+        may differ now. Call it only if `changes` concern `logged`."""
         is_other = False
         nodes = self._state.nodes().everything
         for number, plugin in enumerate(self.plugins):
@@ -61,7 +61,7 @@ class PreFilters:
         return is_other
 
     def _take(self, number: int, answer: Any) -> bool:
-        """Replaces what this pre-filter answered before; whether other nodes may be left now."""
+        """Keep this pre-filter's answer. Return whether the nodes to search may differ now."""
         self._pod_rejections.pop(number, None)
         was_narrowed = self._names.pop(number, None) is not None
         self.kept.pop(number, None)
@@ -76,8 +76,8 @@ class PreFilters:
         return was_narrowed or number in self.kept
 
     def _pod_rejection(self) -> tuple[str, PodRejection] | None:
-        """The first for which evicting would not help; else the last of the others, as kube
-        reports."""
+        """As kube-scheduler reports: the first rejection that eviction cannot help, or else the
+        last one."""
         found = None
         for number, rejection in sorted(self._pod_rejections.items()):
             found = (self.plugins[number].name, rejection)
@@ -112,7 +112,7 @@ class PreFilters:
 def _check_names(name: str, answer: Any) -> None:
     if not isinstance(answer, frozenset):
         raise PluginError(
-            f"{name}.pre_filter answers with {answer!r}; "
+            f"{name}.pre_filter returned {answer!r}; "
             "it must be a PodRejection, a frozenset of node names or None",
             plugin_name=name,
         )

@@ -1,5 +1,5 @@
-"""How every row ranks for one pod signature, by the scores of all plugins: one of the two
-Evaluations of a Verdict. Leaders keeps the rows that rank highest."""
+"""Ranking: the total score of every row for one pod signature. It is one of the two Evaluations of
+a Verdict. Leaders finds the rows that rank highest."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,26 +19,26 @@ from lowtide.framework.profile import Weighted
 from lowtide.framework.scores import Normalize, Scores, SmallArray, are_in_range, check_scores
 from lowtide.objects.pod import Pod
 
-_MOST_MOVED = 64  # rows; to put more of them in their places takes as long as to start again
-_FOR_NOTHING = 1  # is what kube-scheduler gives every node when nothing scores
+_MOST_MOVED = 64  # rows; sorting in more of them takes as long as sorting all again
+_FOR_NOTHING = 1  # the total that kube-scheduler gives every node when no plugin scores
 
-# So many times as many rows as are asked for are compared with each other: about, and at the most.
+# To find `keep` rows, look at about 4 times as many, and at most 16 times as many.
 _ABOUT, _MOST = 4, 16
-_SOME = 8  # of so many rows one is looked at where their ranks are not known yet
-# To keep more in order takes as long as to look for the best anew.
+_SOME = 8  # to guess a rank that few rows exceed, look at one row of 8
+# Keeping more rows in order takes as long as a new search for the best.
 _MOST_IN_ORDER = 8192
 _BYTES_PER_KEY = 40
 
-# The higher the rank, and then the lower the row, the smaller is a row's key.
+# A row's key is smaller the higher the rank, and among equal ranks the lower the row.
 _ROW_BITS = 32
 _ROW = (1 << _ROW_BITS) - 1
-_TOO_HIGH = 1 << (63 - _ROW_BITS)  # for a key of 64 bits; weights may be that large
+_TOO_HIGH = 1 << (63 - _ROW_BITS)  # ranks that do not fit a 64-bit key; weights may be that large
 
 
 class ActiveScorers(NamedTuple):
     """The score plugins that have an opinion about the pod."""
 
-    numbers: Rows  # one below the other, to pick their rows out of arrays of all plugins
+    numbers: Rows  # (plugins, 1), to index arrays of all plugins
     names: tuple[str, ...]
     weights: tuple[int, ...]
 
@@ -48,7 +48,7 @@ _NOBODY = ActiveScorers(np.empty((0, 1), np.intp), (), ())
 
 
 class RankedAmong(NamedTuple):
-    """How rows rank if other nodes were feasible than the filters left, and by which scores."""
+    """How rows would rank with a given set of feasible nodes, and by which scores."""
 
     ranked: IntArray
     active: ActiveScorers
@@ -59,7 +59,7 @@ class RankedAmong(NamedTuple):
 class Ranking(Evaluation):
     method = "score"
     active: ActiveScorers
-    ranked: IntArray  # by row: the total of all scores; below 0 where the node is not feasible
+    ranked: IntArray  # by row: the total of all scores; -1 where the node is not feasible
     scores: list[Scores]
     _feasible: BoolArray
 
@@ -78,15 +78,15 @@ class Ranking(Evaluation):
         self.leaders = Leaders()
 
     def start_again(self, capacity: int) -> None:
-        """Forgets all answers; those of the future go into arrays of this length. They are made
-        when rows are ranked: for many pods that is never asked."""
+        """Forget all answers. The next ranking makes arrays of this length; many pods are never
+        ranked."""
         self.judge_all_again()
         self._capacity = capacity
         self.ranked = _NO_RANKS
 
     def _make_arrays(self) -> None:
         capacity, self._count = self._capacity, 0
-        # One array for all, so that a column of it is what all say of a row.
+        # (plugins, rows): one array for all plugins, so a column holds all scores of a row.
         self.raw: IntArray = np.empty((len(self._scorers), capacity), np.int64)
         self.normalized: SmallArray = np.zeros((len(self._scorers), capacity), np.int8)
         self.scores = [
@@ -96,7 +96,7 @@ class Ranking(Evaluation):
         self._touched_besides = [0] * len(self.scores)
         self._with_opinion: list[int] = []
         self.active = _NOBODY
-        self._totals = np.zeros(capacity, np.int64)  # also of rows that are not feasible
+        self._totals = np.zeros(capacity, np.int64)  # includes rows that are not feasible
         self.ranked = np.full(capacity, -1, np.int64)
         self.leaders.all_moved()
 
@@ -107,8 +107,9 @@ class Ranking(Evaluation):
         changes: ChangedRows | None,
         asking: Asking,
     ) -> None:
-        """`refiltered` are the rows whose feasibility changed since; None: any. `changes` is what
-        filtering saw, which may be the same."""
+        """Bring all scores and ranks up to date. `refiltered` are the rows whose feasibility
+        changed since the last refresh; None: any row. `changes` are those of the filters, reused
+        if they start and end at the same log positions."""
         position = self._state.log.position
         if self.judged_at == position and refiltered == set():
             return
@@ -116,7 +117,7 @@ class Ranking(Evaluation):
             self._make_arrays()
         self._feasible = feasible
         if self._state.count < self._count:
-            # Rows are gone, with their scores, and perhaps with the highest score.
+            # Rows were removed, perhaps the one with the highest score.
             self.normalized[:, self._state.count :] = 0
             self._totals[self._state.count :] = 0
             self.ranked[self._state.count :] = -1
@@ -124,9 +125,9 @@ class Ranking(Evaluation):
             refiltered = None
         if changes is None or (changes.since, changes.until) != (self.judged_at, position):
             changes = ChangedRows(self._state, self.judged_at, asking, feasible)
-        # What depends on other scores than those of the row takes the longer way.
+        # A scaled score depends on other rows' scores, so it cannot be updated for one row alone.
         is_short = refiltered == set() and self._scaled.isdisjoint(self.partition.local)
-        known = self.keep_ahead(changes) if is_short else None
+        known = self.use_lookahead(changes) if is_short else None
         if known is not None and not changes.concern(self.partition.others_logged):
             self._rank_one(known)
         else:
@@ -136,7 +137,7 @@ class Ranking(Evaluation):
     def _judge_and_rank(self, changes: ChangedRows, known: int | None, refiltered: Rows) -> None:
         judged = self.judge(changes, self.ranked, known=known, refiltered=refiltered)
         rescaled = self._rescale(judged, refiltered, changes)
-        # Rows that came may have been ranked before they went, and no plugin may score them.
+        # New rows may hold the rank of a removed node, even if no plugin scores them now.
         dirty = [refiltered, changes.everything[self._count :], *rescaled]
         if known is not None:
             dirty.append(np.array([known]))
@@ -147,7 +148,7 @@ class Ranking(Evaluation):
         self._count = self._state.count
 
     def ranked_among(self, feasible: BoolArray, asking: Asking) -> RankedAmong:
-        """As if only these nodes were feasible; nothing of it is kept."""
+        """Rank as if exactly these nodes were feasible. Nothing of the result is kept."""
         scored = list(self._scored_among(feasible, asking))
         active = self._active([number for number, _, _ in scored])
         shape = len(scored), len(feasible)
@@ -159,7 +160,7 @@ class Ranking(Evaluation):
     def _scored_among(
         self, feasible: BoolArray, asking: Asking
     ) -> Iterator[tuple[int, IntArray, IntArray]]:
-        """Of each plugin with an opinion: its number, its raw and its normalized scores."""
+        """For each plugin with an opinion: its number, raw scores and normalized scores."""
         nodes = self._state.nodes(feasible)
         for number, scores in enumerate(self.scores):
             raw = self.raw[number, : len(feasible)] if scores.has_opinion else None
@@ -173,7 +174,7 @@ class Ranking(Evaluation):
     # How answers are kept.
 
     def _read(self, number: int, answer: Any, count: int) -> Answers | None:
-        """None where the plugin has no opinion."""
+        """Check the scores; None if the plugin has no opinion."""
         if answer is None and self._scorers[number].zero_if_skipped:
             return np.zeros(count, np.int64)
         if answer is not None:
@@ -192,7 +193,7 @@ class Ranking(Evaluation):
         return changes.everything
 
     def _keep(self, answers: Mapping[int, Answers | None], rows: Rows) -> Sequence[int]:
-        """A plugin that has changed its mind about having an opinion must judge every row."""
+        """A plugin that now has an opinion and had none, or the reverse, must judge every row."""
         again: list[int] = []
         given: dict[int, IntArray] = {}
         for number, raw in answers.items():
@@ -208,7 +209,7 @@ class Ranking(Evaluation):
         return again
 
     def _keep_as_given(self, given: Mapping[int, IntArray], rows: Rows) -> None:
-        """Raw scores by number, of plugins whose raw scores are what counts: all in one step."""
+        """Keep raw scores that need no scaling, for several plugins at once."""
         numbers, raw = list(given), np.array(list(given.values()))  # (plugins, rows)
         at = np.array(numbers)[:, np.newaxis], rows
         self.raw[at] = raw
@@ -230,13 +231,13 @@ class Ranking(Evaluation):
     def _rescale(
         self, judged: Mapping[int, Rows], refiltered: Rows, changes: ChangedRows
     ) -> Iterator[Rows]:
-        """By number: rows with new raw scores, and with `refiltered` ones whatever depends on which
-        nodes are feasible. Yields the rows that this may concern."""
+        """Normalize the rows that plugins judged again, and everything that depends on which nodes
+        are feasible if any row was refiltered. Yield the rows whose totals may have changed."""
         feasible = self._feasible[: self._state.count]
         for number in range(len(self.scores)) if len(refiltered) else judged:
             rows, scores = judged.get(number, NO_ROWS), self.scores[number]
             if rows is changes.everything or (scores.is_as_given and not len(refiltered)):
-                yield rows  # they count already
+                yield rows  # `_keep_all` or `_keep` has added them to the totals
                 continue
             normalize = self._normalizer(number, changes)
             touched, gained = scores.rescale(
@@ -245,17 +246,18 @@ class Ranking(Evaluation):
             self._totals[changes.index(touched)] += gained
             yield touched
 
-    # How a plugin normalizes by itself.
+    # Plugins with their own `normalize`.
 
     def _normalizer(self, number: int, changes: ChangedRows) -> Normalize | None:
-        if not self.scores[number].asks:
+        if not self.scores[number].has_normalize:
             return None
         return partial(self._normalize, number, changes.nodes(changes.everything), changes.asking)
 
     def _normalize(self, number: int, nodes: Nodes, asking: Asking, raw: IntArray) -> IntArray:
-        """It always sees the whole table, and always when feasible nodes change."""
+        """Call the plugin's `normalize`. It always sees the whole table, and is called each time
+        the feasible nodes change."""
         nodes, raw = nodes.everything, raw.view()
-        raw.setflags(write=False)  # a plugin must not write into what is kept
+        raw.setflags(write=False)  # a plugin must not write into the kept scores
         normalized: IntArray
         normalized, touched = asking.observed(
             self._state, self.plugins[number], "normalize", self._pod, nodes, raw
@@ -265,7 +267,7 @@ class Ranking(Evaluation):
         self._depends_on(number, self.touched[number] | touched)
         return normalized
 
-    # How rows rank.
+    # Totals and ranks.
 
     def _active(self, numbers: Sequence[int]) -> ActiveScorers:
         active = [self._scorers[number] for number in numbers]
@@ -300,12 +302,14 @@ class Ranking(Evaluation):
 
 
 class Leaders:
-    """Where the last pod moved few rows, the best ones are kept in order for the next. Else it
-    remembers only a rank that few exceed, which mostly is still so, and puts those in order."""
+    """Finds the rows that rank highest.
+
+    While each pod changes the ranks of few rows, the best rows are kept in order. Otherwise only a
+    rank that few rows exceed is remembered. It is a good guess for the next search."""
 
     def __init__(self) -> None:
-        self._asked = 0  # times since all moved
-        self.keys: list[int] | None = None  # of all rows that reach the rank, the best first
+        self._asked = 0  # calls of `best` since `all_moved`
+        self.keys: list[int] | None = None  # of all rows whose rank is at least `_reached`, sorted
         self._reached = 0
         self._exceeded: int | None = None
 
@@ -317,7 +321,7 @@ class Leaders:
         return 0 if self.keys is None else _BYTES_PER_KEY * len(self.keys)
 
     def moved(self, row: int, before: int, after: int) -> None:
-        """From one rank to another; rows that are not feasible have one below 0."""
+        """Record that a row's rank changed; the rank of an infeasible row is below 0."""
         if self.keys is None:
             return
         if before >= self._reached:
@@ -326,8 +330,8 @@ class Leaders:
             insort(self.keys, row - (after << _ROW_BITS))
 
     def best(self, ranked: IntArray, keep: int, turn: int) -> tuple[int, Rows]:
-        """As `best_of` says of the ranks whose moves it is told, less the rows that are not
-        feasible; some have to be."""
+        """Like `best_of`, without infeasible rows, for the ranks whose changes `moved` and
+        `all_moved` report. At least one row must be feasible."""
         keys = self.keys
         has_too_few = keys is not None and len(keys) < keep and self._reached > 0
         if self._asked == 1 or has_too_few:
@@ -342,16 +346,17 @@ class Leaders:
         return keys[place] & _ROW, np.array([key & _ROW for key in best], np.intp)
 
     def best_of(self, ranked: IntArray, keep: int, turn: int) -> tuple[int, Rows]:
-        """One of the rows that rank highest, which take turns; and the `keep` best rows, the best
-        first, with that one among them."""
+        """The chosen row, and the `keep` best rows in order, including it. Rows that tie for the
+        highest rank are chosen in turn."""
         best, kept = self._highest(ranked, keep)
         place = turn % len(best)
-        if place >= len(kept):  # of very many that are equally good
+        if place >= len(kept):  # more than `keep` rows tie
             kept = np.concatenate([best[place : place + 1], kept[:-1]])
         return int(best[place]), kept
 
     def _put_in_order(self, ranked: IntArray, keep: int) -> list[int] | None:
-        """None where that would take too long, or still too few are known."""
+        """Sort the best rows into `keys` and return these. None if sorting would take too long or
+        finds too few."""
         step = _SOME if len(ranked) > _MOST_IN_ORDER // _SOME else 1
         self._reached = max(_nth_highest(ranked[::step], _MOST * keep // step), 0)
         rows: Rows = (ranked >= self._reached).nonzero()[0]
@@ -364,7 +369,7 @@ class Leaders:
         return self.keys if len(self.keys) >= keep or self._reached == 0 else None
 
     def _highest(self, ranked: IntArray, keep: int) -> tuple[Rows, Rows]:
-        """All that rank highest, in order; and the `keep` best ones."""
+        """All rows that tie for the highest rank, by row; and the `keep` best rows, best first."""
         for exceeded in self._guesses(ranked, keep):
             above, level = _split(ranked, exceeded, keep)
             if len(above) <= _MOST * keep and len(above) + len(level) >= keep:
@@ -380,15 +385,15 @@ class Leaders:
         return best, np.concatenate([above[order], level[: keep - len(order)]])
 
     def _guesses(self, ranked: IntArray, keep: int) -> Iterator[int]:
-        """Ranks that few rows exceed, the last one for certain."""
+        """Guesses of a rank that few rows exceed. The last one is right."""
         if self._exceeded is not None:
             yield self._exceeded
-        for step in (_SOME, 1):  # to put some rows in order mostly tells enough
+        for step in (_SOME, 1):  # a sample of the rows is usually enough
             yield _nth_highest(ranked[::step], _ABOUT * keep // step)
 
 
 def _split(ranked: IntArray, exceeded: int, keep: int) -> tuple[Rows, Rows]:
-    """The rows that exceed it, and if those are too few the rows that reach it."""
+    """The rows that rank above `exceeded`; and those equal to it, if the first are too few."""
     above: Rows = (ranked > exceeded).nonzero()[0]
     if len(above) >= keep:
         return above, above[:0]

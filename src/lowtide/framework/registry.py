@@ -107,7 +107,7 @@ class Registry:
             return f"a plugin named {name} already exists"
         problem = why_no_plugin(plugin)
         if problem is not None:
-            return f"the plugin {name} is no plugin: {problem}"
+            return f"plugin {name} breaks the contract: {problem}"
         if plugin.name != name:
             return (
                 f"the class {plugin.__name__} is registered as {name}; its `name` must be that "
@@ -255,7 +255,7 @@ class Registry:
             return None
         problem = broken_options(plugin)
         if problem is not None:
-            args.problems.append(f"the plugin {row.name} is no plugin: {problem}")
+            args.problems.append(f"plugin {row.name} breaks the contract: {problem}")
         return plugin
 
     def _decode_unused(self, args: ArgsOf) -> None:

@@ -1,5 +1,5 @@
-"""Which rows the filters reject for one pod signature, and why: one of the two Evaluations of a
-Verdict. Of every filter it keeps Rejections, a bit per row and reason."""
+"""Filtering: which rows the filters reject for one pod signature, and why. It is one of the two
+Evaluations of a Verdict, and keeps Rejections for each filter: one bit per row and reason."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,16 +22,19 @@ from lowtide.objects.pod import Pod
 Bits = npt.NDArray[np.uint64]
 
 _MOST_REASONS = 64
-NOT_AT_ALL = -math.inf  # so long has a pod waited to which nothing gives way
-_EXCLUDED = -1  # by a pre-filter, instead of the number of a filter
+NOT_AT_ALL = -math.inf  # as seconds that a pod has waited: no rejection gives way to it
+_EXCLUDED = -1  # in place of a filter's number: a pre-filter left the row out
 
 
 class Filtering(Evaluation):
     method = "filter"
     rejections: list["Rejections"]  # by filter
-    first: npt.NDArray[np.int16]  # the filter that rejects a row first; -1: left out before
+    # By row: the number of the first filter that rejects it; the count of filters if none does;
+    # -1 if a pre-filter left it out.
+    first_rejecting: npt.NDArray[np.int16]
     feasible: BoolArray
-    refiltered: set[int] | None  # rows that came or went since scores were refreshed; None: any
+    # Rows that became feasible or infeasible since scores were refreshed; None: any row.
+    refiltered: set[int] | None
 
     def __init__(
         self,
@@ -46,28 +49,28 @@ class Filtering(Evaluation):
         self.pre_filters = PreFilters(pre_filters.plugins, state, pod)
 
     def start_again(self, capacity: int) -> None:
-        """Forgets all answers; those of the future go into arrays of this length."""
+        """Forget all answers, and make arrays of this length for new ones."""
         self.judge_all_again()
         self.pre_filters.start_again(capacity)
         self._capacity = capacity
         self._settled_count = 0
         self.rejections = [Rejections(plugin.name) for plugin in self.plugins]
-        self.first = np.zeros(capacity, np.int16)
+        self.first_rejecting = np.zeros(capacity, np.int16)
         self.feasible = np.zeros(capacity, np.bool_)
         self.refiltered = None
 
     def refresh(self, ranked: IntArray, asking: Asking) -> ChangedRows | None:
-        """Brings all answers up to date; `ranked` is how rows ranked last. Returns what had
-        changed; None where nothing had."""
+        """Bring all answers up to date. Return what had changed; None if nothing had. `ranked` is
+        the last ranking, by which the lookahead chooses rows."""
         if self.judged_at == self._state.log.position:
             return None
         if self._state.count < self._settled_count:
-            # A row that is gone may come again for another node.
+            # A new node may reuse these rows.
             self.feasible[self._state.count : self._settled_count] = False
         changes = ChangedRows(self._state, self.judged_at, asking, self.feasible)
         pre_filters = self.pre_filters
         is_other_for_all = changes.concern(pre_filters.logged) and pre_filters.refresh(changes)
-        known = None if is_other_for_all else self.keep_ahead(changes)
+        known = None if is_other_for_all else self.use_lookahead(changes)
         if known is not None and not changes.concern(self.partition.others_logged):
             self._settle_one(known)
         else:
@@ -98,12 +101,12 @@ class Filtering(Evaluation):
         rejections = self.rejections[number]
         before = rejections.bits
         rejections.start_again()
-        if before is None and isinstance(answer, list) and not answer:  # mostly
+        if before is None and isinstance(answer, list) and not answer:  # the usual case
             return NO_ROWS
         everything = changes.everything
         bits = rejections.read(answer, len(everything))
         rejections.put(changes.index(everything), bits, self._capacity)
-        return rejections.rejected_anew(before, everything)
+        return rejections.changed_rows(before, everything)
 
     def _keep(self, answers: Mapping[int, Answers | None], rows: Rows) -> Sequence[int]:
         for number, bits in answers.items():
@@ -118,10 +121,10 @@ class Filtering(Evaluation):
             elif bits:
                 kept.put(np.array([row]), np.array([bits], np.uint64), self._capacity)
 
-    # Which rows are left.
+    # Which rows are feasible.
 
     def _settle(self, rows: Rows, changes: ChangedRows) -> None:
-        """Works out for these rows which filter rejects first, and whether any does."""
+        """Set `first_rejecting` and `feasible` for these rows."""
         self._settled_count = self._state.count
         if not len(rows):
             return
@@ -142,11 +145,11 @@ class Filtering(Evaluation):
             self.refiltered = None
         elif self.refiltered is not None:
             self.refiltered.update(rows[self.feasible[rows] != feasible].tolist())
-        self.first[some] = first
+        self.first_rejecting[some] = first
         self.feasible[some] = feasible
 
     def _settle_one(self, row: int) -> None:
-        """The same for a single row: it is what a placed pod leaves to do."""
+        """The same for one row. This is the hot path: placing a pod changes one row."""
         first = len(self.plugins)
         for number, rejections in enumerate(self.rejections):
             if rejections.bits is not None and rejections.bits.item(row):
@@ -157,7 +160,7 @@ class Filtering(Evaluation):
         feasible = first == len(self.plugins)
         if self.refiltered is not None and self.feasible.item(row) is not feasible:
             self.refiltered.add(row)
-        self.first[row] = first
+        self.first_rejecting[row] = first
         self.feasible[row] = feasible
 
 
@@ -168,26 +171,26 @@ class _Reason(NamedTuple):
 
 
 class Rejections:
-    """What one filter rejects. No array while that is nothing."""
+    """The rows that one filter rejects, and the reasons. `bits` is None while it rejects none."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.bits: Bits | None = None
-        self._reasons: dict[_Reason, np.uint64] = {}  # with their bits, in order
+        self._reasons: dict[_Reason, np.uint64] = {}  # to its bit, in the order of the bits
 
     def start_again(self) -> None:
-        """Every row is about to be judged: reasons that nobody gives any more are let go."""
+        """Forget all rows and reasons, before every row is judged again."""
         self.bits = None
         self._reasons = {}
 
     def read(self, answer: Iterable[Rejection], count: int) -> Bits | None:
-        """The reasons for rejecting each of so many nodes, None where none is rejected; nothing of
-        it is kept."""
+        """The bits of the reasons for each of `count` nodes; None if no node is rejected. `put`
+        keeps them."""
         found: Bits | None = None
         for rejection in self._checked(answer):
             mask = rejection.mask
             _check_mask(self.name, mask, count)
-            bit = self._bit(rejection)  # also of an empty mask: reasons keep their order
+            bit = self._bit(rejection)  # for an empty mask too: it fixes the order of reasons
             if np.count_nonzero(mask):
                 rejected = mask * bit
                 found = rejected if found is None else found | rejected
@@ -200,8 +203,9 @@ class Rejections:
             self.bits = np.zeros(capacity, np.uint64)
         self.bits[rows] = 0 if found is None else found
 
-    def rejected_anew(self, before: Bits | None, everything: Rows) -> Rows:
-        """The rows that it rejects and did not before all were judged, or the other way round."""
+    def changed_rows(self, before: Bits | None, everything: Rows) -> Rows:
+        """The rows that are rejected now and were not before, or the other way round. May return
+        all rows."""
         if before is None and self.bits is None:
             return everything[:0]
         if before is None or self.bits is None:
@@ -209,15 +213,16 @@ class Rejections:
         count = len(everything)
         return np.flatnonzero((before[:count] != 0) != (self.bits[:count] != 0))
 
-    def stands(self, rows: Rows | slice, waited_seconds: float) -> BoolArray | None:
-        """Which of these rows it rejects for a pod that has waited so long; None: no row at all."""
+    def still_rejected(self, rows: Rows | slice, waited_seconds: float) -> BoolArray | None:
+        """Which of these rows are still rejected for a pod that has waited so long. None if the
+        filter rejects no row."""
         if self.bits is None:
             return None
         stands: BoolArray = self.bits[rows] & self._firm(waited_seconds) != 0
         return stands
 
     def eviction_helps(self, count: int) -> BoolArray:
-        """Where every reason it gives is the pods on the node; nowhere while it gives none."""
+        """By row: whether it is rejected, and eviction helps against every reason."""
         if self.bits is None:
             return np.zeros(count, np.bool_)
         for_good = sum(1 << n for n, each in enumerate(self._reasons) if not each.eviction_helps)
@@ -227,7 +232,7 @@ class Rejections:
 
     @property
     def waits(self) -> set[float]:
-        """How long a pod has to wait until some rejections give way."""
+        """The waiting times in seconds after which some reasons give way."""
         return {reason.gives_way_after for reason in self._reasons} - {math.inf}
 
     def rejects(self, row: int) -> bool:
@@ -244,14 +249,14 @@ class Rejections:
         )
 
     def alike(self, rows: Rows) -> Iterator[Rows]:
-        """These rows, all of which it rejects, in groups of equal reasons."""
+        """These rows in groups with equal reasons. The filter must reject all of them."""
         assert self.bits is not None
         bits = self.bits[rows]
         for each in np.unique(bits):
             yield rows[bits == each]
 
     def _firm(self, waited_seconds: float) -> np.uint64:
-        """The bits of the reasons that do not give way to a pod that has waited so long."""
+        """The bits of the reasons that still count after a pod has waited so long."""
         firm = [n for n, each in enumerate(self._reasons) if each.gives_way_after > waited_seconds]
         return np.uint64(sum(1 << number for number in firm))
 
@@ -279,7 +284,7 @@ class Rejections:
             else:
                 return answer
         raise PluginError(
-            f"{self.name}.filter answers with {answer!r}; "
+            f"{self.name}.filter returned {answer!r}; "
             "it must yield Rejection(mask, reason), or nothing",
             plugin_name=self.name,
         )
@@ -288,6 +293,6 @@ class Rejections:
 def _check_mask(name: str, mask: Any, count: int) -> None:
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (count,):
         raise PluginError(
-            f"{name} answers with {mask!r}; it must be {count} booleans, one a node",
+            f"{name} returned the mask {mask!r}; it must be {count} booleans, one per node",
             plugin_name=name,
         )

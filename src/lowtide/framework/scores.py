@@ -1,4 +1,5 @@
-"""How one plugin scores, kept for every row: raw, and normalized to 0..100."""
+"""Scores: one plugin's scores of every row, raw and normalized to 0..100. Ranking has one for each
+score plugin."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -12,7 +13,7 @@ from lowtide.framework.lookahead import NO_ROWS
 from lowtide.framework.plugin import LARGEST_RAW, MAX_SCORE, PluginError, Scale
 from lowtide.framework.profile import Weighted
 
-# From 0 to 100, kept in a byte: the less a verdict takes, the more of it is in reach.
+# Scores from 0 to 100, one byte each, so that more of a verdict fits into the processor's cache.
 SmallArray = npt.NDArray[np.int8]
 
 # From raw scores of every row to 0..100.
@@ -20,7 +21,7 @@ Normalize = Callable[[IntArray], IntArray]
 
 
 class Scores:
-    """Scaled again as a whole only when the highest raw score changes."""
+    """With `scale`, all rows are scaled again only when the highest raw score changes."""
 
     def __init__(
         self,
@@ -28,15 +29,15 @@ class Scores:
         raw: IntArray,
         normalized: SmallArray,
     ) -> None:
-        """The arrays have room for every row; normalized scores are zeros."""
+        """Both arrays have room for every row; `normalized` starts as zeros."""
         self.plugin = weighted.plugin
         self.weight = weighted.weight
         self.has_opinion = False
-        self._counts = False  # whether what it scored is in somebody's totals
+        self._counts = False  # whether the totals include these scores
         self.raw = raw
         self.normalized = normalized
         self._scale = weighted.scale
-        self.asks = weighted.has_normalize  # the plugin, which normalizes by itself
+        self.has_normalize = weighted.has_normalize  # the plugin has its own `normalize`
         self.is_as_given = self._scale is None and not weighted.has_normalize
         self._highest = 0
         self._has_highest = False
@@ -44,29 +45,30 @@ class Scores:
     def keep_all(
         self, raw: IntArray | None, feasible: BoolArray, normalize: Normalize | None
     ) -> IntArray | None:
-        """Every row; returns what each gains in points, None where that is nothing. `normalize`
-        asks the plugin, where it normalizes by itself."""
+        """Keep the raw scores of every row. Return by how much each row's total changes; None if
+        by nothing. `normalize` calls the plugin's own `normalize`, if it has one."""
         everywhere = slice(len(feasible))
         self.has_opinion = raw is not None
         if raw is None:
             return self._withdrawn(everywhere) if self._counts else None
         self.raw[everywhere] = raw
-        if self.asks and not np.count_nonzero(feasible):
-            return None  # nothing of it counts, and a node that comes is refiltered
+        if self.has_normalize and not np.count_nonzero(feasible):
+            return None  # no score counts, and a node that becomes feasible is refiltered
         if self._scale is not None:
             self._highest, self._has_highest = _highest_of(raw, feasible), True
         values = self._normalized(raw, feasible, self._highest, normalize)
         return self._write(everywhere, values)
 
     def put(self, raw: IntArray | int, rows: Rows | int) -> None:
-        """Some rows, where the plugin has an opinion, and had one; they are to be rescaled."""
+        """Keep the raw scores of some rows, for a plugin that had an opinion before. Call `rescale`
+        for them afterwards."""
         if self._has_highest and np.count_nonzero(self.raw[rows] == self._highest):
             self._has_highest = False
         self.raw[rows] = raw
 
     def put_one_as_given(self, raw: int, row: int, feasible: BoolArray) -> int:
-        """The same of one row where the raw score is what counts; returns the points that it gains.
-        It is what a placed pod leaves to do."""
+        """Keep one row's raw score if it needs no scaling. Return by how much the row's total
+        changes. This is the hot path: placing a pod changes one row."""
         self.raw[row] = raw
         if not 0 <= raw <= MAX_SCORE:
             if feasible[row]:
@@ -85,10 +87,10 @@ class Scores:
         changes: ChangedRows,
         normalize: Normalize | None,
     ) -> tuple[Rows, IntArray | int]:
-        """Brings the normalized scores up to date; returns the rows that may have changed, and what
-        they gain by that in points.
+        """Bring the normalized scores up to date. Return the rows that may have changed, and by how
+        much their totals change.
 
-        `judged` rows have new raw scores, `refiltered` ones may have changed feasibility.
+        `judged` rows have new raw scores; `refiltered` ones may have changed feasibility.
         """
         touched = changes.union([judged, refiltered]) if len(refiltered) else judged
         if not self.has_opinion or not len(touched):
@@ -96,9 +98,9 @@ class Scores:
         if self.is_as_given and len(touched) == 1:
             row = int(touched[0])
             return touched, self.put_one_as_given(self.raw.item(row), row, feasible)
-        if self.asks:
+        if self.has_normalize:
             if not np.count_nonzero(feasible):
-                return NO_ROWS, 0  # nothing of it counts, and a node that comes is refiltered
+                return NO_ROWS, 0  # no score counts, and a node that becomes feasible is refiltered
             values = self.normalized_among(feasible, self.raw, normalize)
             return changes.everything, self._write(slice(len(feasible)), values)
         if self._scale is not None:
@@ -112,13 +114,15 @@ class Scores:
     def normalized_among(
         self, feasible: BoolArray, raw: IntArray, normalize: Normalize | None
     ) -> IntArray:
-        """Some node has to be feasible where the plugin normalizes by itself."""
+        """Normalize as if exactly these nodes were feasible. If the plugin has its own `normalize`,
+        at least one must be."""
         raw = raw[: len(feasible)]
         highest = 0 if self._scale is None else _highest_of(raw, feasible)
         return self._normalized(raw, feasible, highest, normalize)
 
     def checked(self, normalized: IntArray, feasible: BoolArray) -> IntArray:
-        """What is said of nodes that are not feasible does not count, and is made to fit."""
+        """Raise PluginError if a feasible node's score is out of range. The scores of other nodes
+        do not count, and are clipped."""
         if are_in_range(normalized):
             return normalized
         wrong = feasible & ((normalized < 0) | (normalized > MAX_SCORE))
@@ -127,14 +131,14 @@ class Scores:
         return normalized.clip(0, MAX_SCORE)
 
     def _write(self, rows: Rows | slice, values: IntArray) -> IntArray:
-        """The points that the rows gain."""
+        """Keep normalized scores. Return by how much the rows' totals change."""
         gained: IntArray = values - self.normalized[rows] if self._counts else values
         self._counts = True
         self.normalized[rows] = values
         return gained if self.weight == 1 else self.weight * gained
 
     def _withdrawn(self, everywhere: slice) -> IntArray:
-        """What it said does not count any more."""
+        """Take all scores back. Return by how much the rows' totals change."""
         gained = self._write(everywhere, np.zeros(everywhere.stop, np.int64))
         self._counts = False
         return gained
@@ -142,7 +146,7 @@ class Scores:
     def _normalized(
         self, raw: IntArray, feasible: BoolArray, highest: int, normalize: Normalize | None
     ) -> IntArray:
-        if self.asks and normalize is not None:
+        if self.has_normalize and normalize is not None:
             normalized = normalize(raw)
             check_scores(self.plugin.name, normalized, len(raw))
         else:
@@ -150,11 +154,12 @@ class Scores:
         return self.checked(normalized, feasible)
 
     def _finds_new_highest(self, feasible: BoolArray, touched: Rows | None) -> bool:
-        """`touched` is None where any row may have changed, or have gone."""
+        """Update the highest raw score; True if it changed. `touched` is None if any row may have
+        changed or been removed."""
         before, had_highest = self._highest, self._has_highest
         raw = self.raw[: len(feasible)]
         if had_highest and touched is not None and not np.count_nonzero(raw[touched] == before):
-            # Nobody who had the highest score was touched: only a higher one can have come.
+            # No row with the highest score was touched, so it can only have risen.
             self._highest = max(before, _highest_of(raw[touched], feasible[touched]))
         else:
             self._highest = _highest_of(raw, feasible)
@@ -170,12 +175,12 @@ class Scores:
 
 
 def are_in_range(scores: IntArray) -> bool:
-    """Whether all are from 0 to 100. Read as unsigned, what is below 0 is very large."""
+    """Whether all are from 0 to 100. Read as unsigned, a negative score is very large."""
     return bool(np.maximum.reduce(scores.view(np.uint64), axis=None, initial=0) <= MAX_SCORE)
 
 
 def scaled(raw: IntArray, highest: int, scale: Scale) -> IntArray:
-    """Raw scores to 0..100, in integers that truncate toward zero as Go's do. `highest` is the
+    """Scale raw scores to 0..100 in integers, truncating toward zero as Go does. `highest` is the
     largest raw score among the feasible nodes, at least 0."""
     if scale is None:
         return raw
@@ -203,15 +208,17 @@ def check_scores(name: str, scores: Any, count: int) -> None:
 
 
 def _highest_of(raw: IntArray, feasible: BoolArray) -> int:
-    counting: IntArray = raw * feasible  # faster than to leave the others out
+    counting: IntArray = raw * feasible  # faster than raw[feasible]
     return int(np.maximum.reduce(counting, initial=0))
 
 
 def _problem_of(scores: Any, count: int) -> str:
     if not isinstance(scores, np.ndarray):
-        return f" scores with {scores!r}; scores are an int64 array, one a node"
+        return f" returned the scores {scores!r}; they must be an int64 array, one per node"
     if scores.ndim != 1:
-        return f": scores of the shape {scores.shape} for {count} nodes"
+        return f": scores of the shape {scores.shape} for {count} nodes; they must be one per node"
     if len(scores) != count:
-        return f": {len(scores)} scores for {count} nodes"
-    return "" if scores.dtype == np.int64 else f" scores in {scores.dtype}; scores are int64"
+        return f": {len(scores)} scores for {count} nodes; they must be one per node"
+    return (
+        "" if scores.dtype == np.int64 else f" returned {scores.dtype} scores; they must be int64"
+    )

@@ -1,8 +1,7 @@
-"""Verdict: what the plugins of one profile say about one pod signature on every node, kept between
-pods.
+"""Verdict: what the plugins of one profile answer about one pod signature on every node.
 
-Placing a pod changes one row; only the plugins that read what changed judge that row again.
-`verdict_cache` keeps those of signatures that come again; `decide` reads them.
+A verdict outlives one pod. Placing a pod changes one row, and only the plugins that read what
+changed judge that row again. `verdict_cache` keeps verdicts; `decide` reads them.
 """
 
 import math
@@ -29,9 +28,10 @@ _BYTES_PER_PLUGIN = 600
 
 
 class Verdict:
-    """These are true after each `refresh`: `feasible`, where no plugin rejects the pod;
-    `pod_rejection`, which plugin rejects it everywhere, and why; `narrowed_to`, the names of the
-    nodes that the pre-filters left, None when none of them narrowed the search."""
+    """Each `refresh` brings three attributes up to date. `pod_rejection`: the plugin that rejects
+    the pod on every node, and why. `feasible`: apart from that, the rows that no filter rejects and
+    no pre-filter leaves out. `narrowed_to`: the node names that the pre-filters left; None if none
+    narrowed the search."""
 
     feasible: BoolArray
     pod_rejection: tuple[str, PodRejection] | None
@@ -42,7 +42,7 @@ class Verdict:
         self.state = state
         self.signature = signature
         self._batches = LookaheadBatches(state, pod, signature)
-        self._changes: ChangedRows | None = None  # what had changed when filters were asked last
+        self._changes: ChangedRows | None = None  # what the last refresh of the filters found
         concerned = profile.concerned_by(pod)
         self._filtering = Filtering(
             concerned.filters,
@@ -60,10 +60,10 @@ class Verdict:
         self._plugin_count = len(self.filters) + len(concerned.scorers)
         self._start_again()
 
-    # What decide asks.
+    # What `decide` calls.
 
     def refresh(self, asking: Asking = UNTIMED) -> None:
-        """Judges the rows again about which filters may answer otherwise now."""
+        """Ask the filters again about the rows whose answers may have changed."""
         filtering, count = self._filtering, self.state.count
         if count > self._capacity:
             self._start_again()
@@ -77,7 +77,7 @@ class Verdict:
         self.narrowed_to = filtering.pre_filters.narrowed_to
 
     def drop_shared(self) -> None:
-        """What filters and scores share, which saves work while one follows the other."""
+        """Free what filters and scores share. It saves work only while one follows the other."""
         self._changes = self._batches.last = None
 
     def rank(self, asking: Asking = UNTIMED) -> IntArray:
@@ -93,7 +93,7 @@ class Verdict:
         return ranking.ranked[: self.state.count]
 
     def rank_among(self, feasible: BoolArray, asking: Asking = UNTIMED) -> RankedAmong:
-        """The same for other feasible nodes than the filters left: nothing of it is kept."""
+        """Rank as if exactly these nodes were feasible. Nothing of the result is kept."""
         self.rank(asking)
         try:
             return self._ranking.ranked_among(feasible, asking)
@@ -104,8 +104,8 @@ class Verdict:
     def scores_of(
         self, rows: Rows, ranked: IntArray, among: RankedAmong | None = None
     ) -> ScoreTable:
-        """What each plugin with an opinion says of these rows; `among` as `rank_among` returned
-        it."""
+        """The scores of each plugin with an opinion for these rows. Pass `among` if `rank_among`
+        ranked them."""
         names = self.state.names
         normalized: npt.NDArray[np.integer]
         if among is None:
@@ -125,63 +125,65 @@ class Verdict:
         )
 
     def feasible_after(self, waited_seconds: float) -> BoolArray:
-        """Where nothing rejects the pod but what gives way to a pod that has waited so long."""
+        """The rows that are feasible once the pod has waited so long: rejections that have given
+        way by then do not count."""
         count = self.state.count
-        feasible: BoolArray = self._filtering.first[:count] >= 0
+        feasible: BoolArray = self._filtering.first_rejecting[:count] >= 0
         for rejections in self._filtering.rejections:
-            stands = rejections.stands(slice(count), waited_seconds)
+            stands = rejections.still_rejected(slice(count), waited_seconds)
             if stands is not None:
                 feasible &= ~stands
         return feasible
 
     def gives_way_after(self, waited_seconds: float) -> float:
-        """How long the pod has to wait in all until more gives way and a node is left; infinity
-        where that does not come."""
+        """How long the pod must wait in all, longer than now, until rejections give way and a node
+        is feasible; infinity if that never happens."""
         longer = (wait for wait in self.waits if wait > waited_seconds)
         return next((wait for wait in longer if self.feasible_after(wait).any()), math.inf)
 
     @property
     def waits(self) -> list[float]:
-        """How long a pod has to wait until some rejections give way, the shortest first."""
+        """The waiting times in seconds after which rejections give way, shortest first."""
         return sorted({wait for each in self._filtering.rejections for wait in each.waits})
 
     @property
     def eviction_may_help(self) -> BoolArray:
-        """Where the filter that rejects first does so because of the pods on the node."""
-        first = self._filtering.first[: self.state.count]
+        """By row: whether the first filter that rejects the node does so because of its pods."""
+        first = self._filtering.first_rejecting[: self.state.count]
         helps = np.zeros(len(first), np.bool_)
         for number, rejections in enumerate(self._filtering.rejections):
             helps |= (first == number) & rejections.eviction_helps(len(first))
         return helps
 
     def rejection_at(self, row: int) -> NodeRejection | None:
-        first = int(self._filtering.first[row])
+        first = int(self._filtering.first_rejecting[row])
         if first < 0:
             return self._filtering.pre_filters.exclusion_at(row)
         if first == len(self.filters):
             return None
         by = self._filtering.rejections[first]
-        return by.as_node_rejection(row, self.rejections_besides(row, by.name))
+        return by.as_node_rejection(row, self.other_rejections(row, by.name))
 
     def rejections_at(self, rows: Rows) -> Iterator[tuple[int, NodeRejection]]:
-        """Each rejected one of these rows; those of which all filters say the same share one."""
+        """The rejected ones among these rows. Rows with the same answers from all filters share one
+        NodeRejection."""
         bits = [each.bits for each in self._filtering.rejections if each.bits is not None]
-        first: list[int] = self._filtering.first[rows].tolist()
+        first: list[int] = self._filtering.first_rejecting[rows].tolist()
         said = [first, *(each[rows].tolist() for each in bits)]
         made: dict[tuple[int, ...], NodeRejection | None] = {}
         for row, key in zip(rows.tolist(), zip(*said, strict=True), strict=True):
-            if key[0] < 0 or key not in made:  # what excludes a node may differ by node
+            if key[0] < 0 or key not in made:  # different pre-filters may exclude each node
                 made[key] = self.rejection_at(row)
             rejection = made[key]
             if rejection is not None:
                 yield row, rejection
 
     def is_excluded(self, row: int) -> bool:
-        """Whether a pre-filter left this node out: filters are then not asked about it."""
-        return bool(self._filtering.first[row] < 0)
+        """Whether a pre-filter left this node out. The filters' answers about it do not count."""
+        return bool(self._filtering.first_rejecting[row] < 0)
 
-    def rejections_besides(self, row: int, name: str) -> tuple[NodeRejection, ...]:
-        """What the other filters say of a row, each on its own."""
+    def other_rejections(self, row: int, name: str) -> tuple[NodeRejection, ...]:
+        """The rejections of this row by all filters except the named one."""
         return tuple(
             each.as_node_rejection(row)
             for each in self._filtering.rejections
@@ -189,13 +191,14 @@ class Verdict:
         )
 
     def filters_with_rejections(self) -> Iterator[tuple[Any, int, Rejections]]:
-        """Each filter with what it touched and rejects."""
+        """Each filter, the bits it touched, and its rejections."""
         filtering = self._filtering
         return zip(self.filters, filtering.touched, filtering.rejections, strict=True)
 
     def rejected_alike(self, rows: Rows) -> Iterator[tuple[NodeRejection, Rows]]:
-        """Those of these rows that are rejected, in groups; each by the first filter that does."""
-        first = self._filtering.first[rows]
+        """The rejected ones among these rows, grouped by the first filter that rejects them and its
+        reasons."""
+        first = self._filtering.first_rejecting[rows]
         for number in np.unique(first).tolist():
             rejected = rows[first == number]
             if number < 0:
@@ -206,7 +209,7 @@ class Verdict:
                     yield by.as_node_rejection(int(group[0])), group
 
     def reason_counts(self) -> dict[str, int]:
-        """How many nodes are rejected for which reason, each by the first filter that does."""
+        """The number of nodes per reason. A node counts for the first filter that rejects it."""
         counts: dict[str, int] = {}
         for rejection, rows in self.rejected_alike(np.arange(self.state.count)):
             for reason in rejection.reasons:
@@ -214,15 +217,16 @@ class Verdict:
         return counts
 
     def rejected_by(self) -> frozenset[str]:
-        """The plugins that are the first to reject some node."""
-        numbers = np.unique(self._filtering.first[: self.state.count])
+        """The plugins that reject some node first."""
+        numbers = np.unique(self._filtering.first_rejecting[: self.state.count])
         names = {self.filters[number].name for number in numbers if 0 <= number < len(self.filters)}
         if len(numbers) and numbers[0] < 0:
             names.update(self._filtering.pre_filters.narrowed_by)
         return frozenset(names)
 
     def touched_by(self, names: Collection[str]) -> int:
-        """What those of these pre-filters and filters touched that have no `retry_on`."""
+        """The bits that these pre-filters and filters touched, without plugins that declare
+        `retry_on`."""
         filtering = self._filtering
         touched = 0
         for plugins, bits in (
@@ -235,27 +239,28 @@ class Verdict:
         return touched
 
     def most_points(self, among: RankedAmong | None = None) -> int:
-        """The highest total that a node can have, by the plugins that have an opinion."""
+        """The highest total a node can reach from the plugins that have an opinion."""
         active = self._ranking.active if among is None else among.active
         return MAX_SCORE * sum(active.weights)
 
     @property
     def is_outdated(self) -> bool:
-        """Whether every row has to be judged again, so that nothing is won by keeping it."""
+        """Whether the log no longer reaches back to the last refresh. Every row would be judged
+        again, so keeping this verdict saves nothing."""
         return not self.state.log.reaches(self._filtering.judged_at)
 
     @property
     def bytes_when_full(self) -> int:
         filters, plugins = len(self.filters), self._plugin_count
-        per_row = 8 * filters + 9 * (plugins - filters) + 2 * 8 + 3  # totals and ranks too
+        per_row = 8 * filters + 9 * (plugins - filters) + 2 * 8 + 3  # with totals and ranks
         arrays = per_row * self._capacity + self.leaders.bytes_kept
         local = len(self._filtering.partition.local) + len(self._ranking.partition.local)
         ahead = lookahead_bytes(self.state.count, local)
         return arrays + ahead + (plugins + 1) * _BYTES_PER_PLUGIN
 
     def _start_again(self) -> None:
-        """Everything is judged again, in arrays that have room; also after a plugin failed, which
-        leaves arrays half written."""
+        """Forget all answers and make larger arrays. Needed when the table outgrew the arrays, and
+        after a plugin failed, which leaves them half written."""
         capacity = self._capacity = self.state.count + max(64, self.state.count // 4)
         self._changes = None
         self._filtering.start_again(capacity)

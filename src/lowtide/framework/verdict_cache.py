@@ -1,6 +1,6 @@
-"""VerdictCache: the verdicts of one profile, one per pod signature that came more than once.
+"""VerdictCache: the verdicts of one profile, for pod signatures that came more than once.
 
-Bounded in bytes; a signature that was not asked about for long has none. `decide` asks for them."""
+It is bounded in bytes and drops the least recently used verdict first. Called by `decide`."""
 
 from collections import OrderedDict
 
@@ -24,23 +24,23 @@ class VerdictCache:
         self._max_bytes = max_bytes
         self._by_signature: OrderedDict[bytes, Verdict] = OrderedDict()
         self._pod_bytes = 0
-        # Most signatures that were never seen are never seen again. Only the last of those verdicts
-        # is kept: the next one's arrays then are where its own were, in memory that is at hand.
+        # The verdict of a signature that came once. Most such signatures never come again, so only
+        # the latest is kept; the next one then reuses its memory.
         self._new: Verdict | None = None
-        self._seen: dict[int, None] = {}  # hashes of signatures, the newest last
-        self._last: Verdict | None = None  # may hold what its filters and scores share
+        self._seen: dict[int, None] = {}  # hashes of signatures, newest last
+        self._last: Verdict | None = None  # may still hold what its filters and scores share
         self._last_uid = ""
 
     def without(self, uid: str) -> "VerdictCache":
-        """Another one, as if this pod was on no node, for a question: this one stays as it is, and
-        so does a decision that goes by it and waits for an extender."""
+        """A new cache for the state without this pod, for a hypothetical question. This cache does
+        not change, so a decision that waits for an extender can still use it."""
         return VerdictCache(self.profile, self.state.without(uid))
 
     def verdict_on(
         self, pod: Pod, asking: Asking = UNTIMED, signature: bytes | None = None
     ) -> Verdict:
-        """The verdict on this pod's signature, true for the state as it is now. A caller that knows
-        the signature hands it in."""
+        """The verdict on this pod's signature, refreshed for the current state. Pass the signature
+        if you know it."""
         if signature is None:
             signature = signature_of(pod)
         verdict = self._by_signature.get(signature)
@@ -54,12 +54,12 @@ class VerdictCache:
         self._last_uid = pod.uid
         try:
             verdict.refresh(asking)
-        finally:  # after that: of a table that has grown, each takes more than before
+        finally:  # after the refresh, which makes the verdict larger if the table has grown
             self._drop_oldest(but=verdict)
         return verdict
 
     def rejection_on(self, pod: Pod, node_name: str) -> NodeRejection | None:
-        """Why a pending pod would be rejected on this node; None where it would not be."""
+        """Why this node would reject a pending pod; None if it would not, or is unknown."""
         row = self.state.row_of(node_name)
         if row is None:
             return None
@@ -70,7 +70,7 @@ class VerdictCache:
         return NodeRejection(plugin_name, (rejection.reason,), rejection.eviction_helps)
 
     def _rare(self, signature: bytes, pod: Pod) -> Verdict:
-        """Of a signature that came once before, or never."""
+        """A verdict for a signature that came at most once before."""
         new = self._new
         if new is not None and new.signature == signature:
             if self._last_uid == pod.uid:
@@ -78,7 +78,7 @@ class VerdictCache:
             self._new = None
             return self._keep(new)
         del new
-        self._new = None  # before the next one is made
+        self._new = None  # frees its memory for the next verdict
         self._leave_last()
         verdict = Verdict(self.profile, self.state, pod, signature)
         if hash(signature) in self._seen:
@@ -108,7 +108,7 @@ class VerdictCache:
             self._pod_bytes -= bytes_in_memory(oldest.pod)
 
     def _bytes(self) -> int:
-        # Verdicts of one table are about equally large: the newest stands for all.
+        # All verdicts on one table are about equally large, so the newest stands for all.
         newest = next(reversed(self._by_signature.values()))
         arrays = newest.bytes_when_full * len(self._by_signature)
         return arrays + self._pod_bytes

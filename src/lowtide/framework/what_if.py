@@ -1,7 +1,7 @@
-"""What plugins would answer about a hypothetical table; nothing of it is kept.
+"""What plugins would answer about a hypothetical table. Nothing of the answers is kept.
 
-There are two kinds. In overlays of Nodes each position is a world of its own: pods come to it or go
-from it, and no other node changes. In `ClusterState.without` a pod is on no node at all.
+There are two kinds of hypothesis. Overlays of Nodes add or remove pods: each position is judged as
+if only its own node had changed. In `ClusterState.without` a pod is on no node at all.
 """
 
 import math
@@ -28,8 +28,8 @@ from lowtide.objects.pod import Pod
 
 
 class WhatIf:
-    """The filters, asked about one pod on faces with overlays. A filter comes with the rejections
-    that are kept of it where these hold on such faces too."""
+    """Asks the filters about one pod on Nodes with overlays. A filter comes with its kept
+    Rejections if they hold with overlays too; such a filter is not asked again."""
 
     def __init__(
         self,
@@ -46,10 +46,10 @@ class WhatIf:
     def rejections(
         self, nodes: Nodes, waited_seconds: float = NOT_AT_ALL
     ) -> dict[int, NodeRejection]:
-        """By position: why the first filter that rejects a pod that has waited so long does so."""
+        """By position: the first rejection of a pod that has waited so long."""
         found: dict[int, NodeRejection] = {}
         is_left = np.ones(len(nodes), np.bool_)
-        for by_filter, rows, stands in self.standing(nodes, waited_seconds):
+        for by_filter, rows, stands in self.still_rejecting(nodes, waited_seconds):
             rejected = np.flatnonzero(stands & is_left)
             is_left[rejected] = False
             for group in by_filter.alike(rows[rejected]):
@@ -59,17 +59,17 @@ class WhatIf:
         return found
 
     def accepted(self, nodes: Nodes, waited_seconds: float = NOT_AT_ALL) -> BoolArray:
-        """By position: whether no filter rejects the pod."""
+        """By position: whether every filter accepts a pod that has waited so long."""
         accepted = np.ones(len(nodes), np.bool_)
-        for _, _, stands in self.standing(nodes, waited_seconds):
+        for _, _, stands in self.still_rejecting(nodes, waited_seconds):
             accepted &= ~stands
         return accepted
 
-    def standing(
+    def still_rejecting(
         self, nodes: Nodes, waited_seconds: float
     ) -> Iterator[tuple[Rejections, Rows, BoolArray]]:
-        """Each filter that rejects something: its rejections, the rows in these of each position,
-        and the positions where they stand."""
+        """For each filter with rejections: these, the row in them for each position, and by
+        position whether the filter rejects a pod that has waited so long."""
         count = len(nodes)
         for plugin, kept in self._filters:
             rejections, rows = kept, nodes.rows
@@ -77,13 +77,13 @@ class WhatIf:
                 rejections, rows = Rejections(plugin.name), np.arange(count)
                 answer, _ = self._asking.observed(self._state, plugin, "filter", self._pod, nodes)
                 rejections.put(slice(None), rejections.read(answer, count), count)
-            stands = rejections.stands(rows, waited_seconds)
+            stands = rejections.still_rejected(rows, waited_seconds)
             if stands is not None:
                 yield rejections, rows, stands
 
 
 def what_if(verdict: Verdict, asking: Asking = UNTIMED) -> WhatIf:
-    """Filters that do not read pods say of a row what they said without overlays."""
+    """A filter that read nothing that depends on pods answers the same with overlays."""
     filters = [
         (plugin, None if depends_on_pods(touched) else kept)
         for plugin, touched, kept in verdict.filters_with_rejections()
@@ -94,8 +94,8 @@ def what_if(verdict: Verdict, asking: Asking = UNTIMED) -> WhatIf:
 def reasons_against(
     pod: Pod, row: int, profile: Profile, state: ClusterState, *, waited_seconds: float
 ) -> tuple[str, ...]:
-    """Why the first plugin that rejects the pod on this row does so; none where it fits there. Only
-    this row is judged. What gives way to a pod that has waited so long does not count."""
+    """The reasons of the first plugin that rejects the pod on this row; empty if it fits. Filters
+    judge only this row. Rejections that give way to a pod that has waited so long do not count."""
     concerned, rows = profile.concerned_by(pod), np.array([row])
     pre_filters = PreFilters(concerned.pre_filters.plugins, state, pod)
     pre_filters.start_again(state.count)
@@ -106,23 +106,23 @@ def reasons_against(
         return pre_filters.exclusion_at(row).reasons
     filters = [(plugin, None) for plugin in concerned.filters.plugins]
     one = state.nodes().take(rows)
-    for rejections, _, stands in WhatIf(pod, filters, state).standing(one, waited_seconds):
+    for rejections, _, stands in WhatIf(pod, filters, state).still_rejecting(one, waited_seconds):
         if stands[0]:
             return rejections.as_node_rejection(0).reasons
     return ()
 
 
-def rejections_beside(
+def rejections_with_nominated(
     rivals: PrecedingPods,
     verdict: Verdict,
     *,
     waited_seconds: float = NOT_AT_ALL,
     asking: Asking = UNTIMED,
 ) -> dict[int, NodeRejection]:
-    """By row: nodes that have room for the pod, but not beside the pods nominated to them.
+    """The rejections by row if each node also had the pods nominated to it that have the same or a
+    higher priority (`rivals`). Nodes that a pre-filter left out are not judged.
 
-    Each node is judged with only the pods nominated to it that matter as much or more. Nothing
-    gives way to a pod before it is said how long it has waited.
+    By default no rejection gives way, because the waiting time is not known.
     """
     nodes = rivals.with_them(verdict.state.nodes())
     if verdict.narrowed_to is not None:
@@ -134,9 +134,9 @@ def rejections_beside(
 
 
 class PostFilterContext:
-    """A pod that fits nowhere, as `post_filter` sees it: `plugin.PostFilterContext`. `promised`
-    are nodes that reject it because of the pods nominated to them; rejections that give way do so
-    to a pod that has waited `waited_seconds`."""
+    """What `post_filter` is given about a pod that fits nowhere (`plugin.PostFilterContext`).
+    `also_rejected` are rejections that the verdict does not have, by row: of nodes with the pods
+    nominated to them added, and by extenders."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class PostFilterContext:
         *,
         profile: Profile,
         asking: Asking,
-        promised: Mapping[int, NodeRejection],
+        also_rejected: Mapping[int, NodeRejection],
         turn: int,
         gives_way_after: float = math.inf,
         waited_seconds: float = NOT_AT_ALL,
@@ -157,7 +157,7 @@ class PostFilterContext:
         self._what_if = what_if(verdict, asking)
         self._profile = profile
         self._state = verdict.state
-        self._promised = promised
+        self._also_rejected = also_rejected
         self._waited_seconds = waited_seconds
 
     @property
@@ -166,8 +166,8 @@ class PostFilterContext:
             _, rejection = self._verdict.pod_rejection
             return np.full(self._state.count, rejection.eviction_helps)
         helps = self._verdict.eviction_may_help
-        rows = np.fromiter(self._promised, np.intp, len(self._promised))
-        helps[rows] = [rejection.eviction_helps for rejection in self._promised.values()]
+        rows = np.fromiter(self._also_rejected, np.intp, len(self._also_rejected))
+        helps[rows] = [rejection.eviction_helps for rejection in self._also_rejected.values()]
         return helps
 
     def was_reached(self, plugin_name: str) -> bool:
@@ -180,27 +180,29 @@ class PostFilterContext:
         return rejection.eviction_helps or names.index(plugin_name) <= names.index(rejected_by)
 
     def on(self, nodes: Nodes) -> Mapping[int, NodeRejection]:
-        """A node is asked about with the pods nominated to it first, and then without them."""
+        """As in kube-scheduler, a node must accept the pod both with and without the pods nominated
+        to it. A rejection with them takes precedence."""
         found = self._what_if.rejections(nodes, self._waited_seconds)
-        positions, promised = self._promised_among(nodes)
+        positions, joined = self._with_nominated(nodes)
         if len(positions):
-            rejected = self._what_if.rejections(promised, self._waited_seconds)
+            rejected = self._what_if.rejections(joined, self._waited_seconds)
             found.update({int(positions[at]): rejection for at, rejection in rejected.items()})
         return found
 
     def fits(self, nodes: Nodes) -> BoolArray:
         fits = self._what_if.accepted(nodes, self._waited_seconds)
-        positions, promised = self._promised_among(nodes)
+        positions, joined = self._with_nominated(nodes)
         if len(positions):
-            fits[positions] &= self._what_if.accepted(promised, self._waited_seconds)
+            fits[positions] &= self._what_if.accepted(joined, self._waited_seconds)
         return fits
 
     @cached_property
     def _rivals(self) -> PrecedingPods | None:
         return self._state.nominations.preceding(self._pod)
 
-    def _promised_among(self, nodes: Nodes) -> tuple[Rows, Nodes]:
-        """The positions that pods which matter as much are nominated to, with these pods."""
+    def _with_nominated(self, nodes: Nodes) -> tuple[Rows, Nodes]:
+        """The positions with nominated pods of the same or a higher priority; and these positions
+        with those pods added."""
         if self._rivals is None:
             return np.empty(0, np.intp), nodes
         chosen = np.flatnonzero(np.isin(nodes.rows, self._rivals.rows))
@@ -227,7 +229,7 @@ def post_filtered(
         answer, _ = asking.observed(state, plugin, "post_filter", pod, state.nodes(), context)
         if not isinstance(answer, PostFiltered):
             raise PluginError(
-                f"{plugin.name}.post_filter answers with {answer!r}; it must be a PostFiltered",
+                f"{plugin.name}.post_filter returned {answer!r}; it must be a PostFiltered",
                 plugin_name=plugin.name,
             )
         if answer.eviction is not None:

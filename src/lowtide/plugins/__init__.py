@@ -1,4 +1,4 @@
-"""The plugins. BUILT_IN is the one list of them: name, class, default weight, in default order."""
+"""The built-in plugins. BUILT_IN lists them in default order: name, class and default weight."""
 
 from lowtide.framework.registry import BuiltIn
 from lowtide.plugins.default_binder import DefaultBinder

@@ -1,4 +1,4 @@
-"""DefaultBinder: binds by the API server's binding sub-resource."""
+"""DefaultBinder: binds a pod through the API server's binding subresource."""
 
 from lowtide.framework.plugin import Binder, BindOutcome, Pod
 

@@ -1,5 +1,5 @@
-"""DefaultPreemption: a pod that fits nowhere may have pods evicted that matter less, from the node
-where that does the least harm."""
+"""DefaultPreemption: for a pod that fits nowhere, chooses pods of lower priority to evict, on the
+node where that does the least harm."""
 
 import math
 from collections import Counter
@@ -17,7 +17,7 @@ from lowtide.plugins.default_preemption_victims import Budgets, dry_run
 
 _NEVER = "not eligible due to preemptionPolicy=Never."
 _TERMINATING = "not eligible due to a terminating pod on the nominated node."
-# Of Lowtide's own: kube-scheduler has no rejections that give way.
+# Lowtide's own text: kube-scheduler has no rejections that give way.
 _GIVES_WAY = "not eligible while a node with room is rejected for its load alone."
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _NO_VICTIMS = NodeRejection(
@@ -26,16 +26,17 @@ _NO_VICTIMS = NodeRejection(
 
 DISRUPTION_TARGET = "DisruptionTarget"
 BY_SCHEDULER = "PreemptionByScheduler"
-_FEWEST_AT_ONCE = 50  # nodes: fewer cost as much
+_FEWEST_AT_ONCE = 50  # nodes; searching fewer takes as long
 
 
 class DefaultPreemptionArgs(
     msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
 ):
     min_candidate_nodes_percentage: int = 10
-    """The search for victims may end when so many nodes, of all, are found. Bounds: 0 to 100."""
+    """Percentage of nodes to find victims on before the search may end. Bounds: 0 to 100."""
     min_candidate_nodes_absolute: int = 100
-    """But not before so many are; not both 0. Bounds: at least 0."""
+    """Number of nodes to find victims on before the search may end. The larger of both counts; one
+    must be above 0. Bounds: at least 0."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """In kube-scheduler's words."""
@@ -53,7 +54,7 @@ class DefaultPreemptionArgs(
                 yield name, f"Invalid value: 0: cannot be zero at the same time as {other}"
 
     def candidates_among(self, count: int) -> int:
-        """How many nodes to find, of this many, before the search may end."""
+        """How many of `count` nodes to find before the search may end."""
         by_percentage = count * self.min_candidate_nodes_percentage // 100
         return min(count, max(by_percentage, self.min_candidate_nodes_absolute))
 
@@ -67,7 +68,7 @@ class DefaultPreemption:
         self._args = args
 
     def post_filter(self, pod: Pod, nodes: Nodes, rejected: PostFilterContext) -> PostFiltered:
-        """It says what to do; the machine has it done."""
+        """Choose an eviction; the machine carries it out."""
         not_eligible = _why_not_eligible(pod, nodes, rejected)
         if not_eligible is not None:
             return PostFiltered(f"preemption: {not_eligible}")
@@ -81,8 +82,8 @@ class DefaultPreemption:
         return replace(chosen, still_rejected=found.rejected)
 
     def _search(self, pod: Pod, nodes: Nodes, rejected: PostFilterContext) -> "_Found":
-        """Goes over the nodes, from another one each time, until enough candidates are found and
-        one of them breaks no budget."""
+        """Search the nodes until there are enough candidates and one breaks no budget. `turn`
+        moves the node to start from."""
         rows = np.flatnonzero(rejected.eviction_may_help)
         has_victims = nodes.lowest_priority[rows] < pod.spec.priority
         total = _Found(dict.fromkeys(nodes.take(rows[~has_victims]).names, _NO_VICTIMS))
@@ -97,7 +98,7 @@ class DefaultPreemption:
             batch, rows = rows[:wanted], rows[wanted:]
             tried = dry_run(pod, nodes, batch, rejected, budgets)
             total.rejected.update(tried.rejected)
-            # Where few are missing, most of another batch would be looked at in vain.
+            # If only few candidates are missing, do not search a whole batch for them.
             missing = wanted - len(total.evictions)
             at_once = max(missing, _FEWEST_AT_ONCE) if missing > 0 else wanted
             for eviction in tried.evictions(at_once):
@@ -113,7 +114,7 @@ class DefaultPreemption:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Where evicting does not help, by name; whom to evict elsewhere; what went wrong."""
+    """The nodes where eviction does not help, by name; the candidates; and errors."""
 
     rejected: dict[str, NodeRejection]
     evictions: list[Eviction] = field(default_factory=list)
@@ -130,7 +131,7 @@ def _why_not_eligible(pod: Pod, nodes: Nodes, rejected: PostFilterContext) -> st
     if rejected.gives_way_after < math.inf:
         return _GIVES_WAY
     row = nodes.position_of(pod.status.nominated_node_name)
-    # Where nothing that is evicted helps, other nodes are looked at again.
+    # If evicting on the nominated node no longer helps, the other nodes are searched again.
     if row is None or not rejected.eviction_may_help[row]:
         return None
     is_awaited = any(

@@ -1,7 +1,7 @@
-"""Whom preemption would evict from each node: all that matter less go hypothetically, and come back
-one by one as long as the pod still fits, first those that a PodDisruptionBudget protects.
+"""Finds the victims of a preemption on each node. Hypothetically, all pods of lower priority go.
+They come back one by one as long as the pod still fits, budget-protected pods first.
 
-Called by DefaultPreemption; every step asks the filters about all nodes at once."""
+Called by DefaultPreemption. Every step asks the filters about all nodes at once."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,18 +21,18 @@ from lowtide.objects.policy import PodDisruptionBudget
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """Some nodes without all pods that matter less than another; `rejected` tells, by name, where
-    that one does not fit even then."""
+    """Some nodes without their pods of lower priority. `rejected` has, by node name, where the
+    preemptor does not fit even so."""
 
     emptied: Nodes
-    lower: Sequence[Sequence[Pod]]  # by position: the pods that are gone
+    lower: Sequence[Sequence[Pod]]  # by position: the removed pods
     rejected: dict[str, NodeRejection]
     asked: PostFilterContext
     budgets: "Budgets"
 
     def evictions(self, at_once: int) -> Iterator[Eviction]:
-        """Of the other nodes, in their order: who has to go. So many are looked at together, and
-        no more once nobody asks any further."""
+        """The eviction on each other node, in order. The search takes `at_once` nodes at a time,
+        and goes on only while the caller iterates."""
         first = [0, *accumulate(map(len, self.lower))]
         names = self.emptied.names
         left = [at for at, name in enumerate(names) if name not in self.rejected]
@@ -46,16 +46,17 @@ class DryRun:
 
 
 class Budgets:
-    """The budgets that count a pod, for one search. Many pods look the same to them, and each
-    budget is matched once for all of these: in a large cluster there are far too many pods."""
+    """The PodDisruptionBudgets of pods, for one search. Selectors are matched once for all pods
+    with the same labels, because a large cluster has too many pods to match each."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._by_namespace: dict[str, _NamespaceBudgets] = {}
-        self.are_any = bool(nodes.objects(PodDisruptionBudget))
+        self.has_any = bool(nodes.objects(PodDisruptionBudget))
 
     def budgets_for(self, pod: Pod) -> list[tuple[str, PodDisruptionBudget]]:
-        """By namespace and name, but for those that know already that the pod goes."""
+        """The budgets that select the pod, each with "namespace/name". Without those that already
+        count the pod as disrupted."""
         if not pod.labels:
             return []
         inside = self._by_namespace.get(pod.namespace)
@@ -74,7 +75,8 @@ class Budgets:
 def dry_run(
     pod: Pod, nodes: Nodes, rows: Rows, rejected: PostFilterContext, budgets: Budgets
 ) -> DryRun:
-    """`rows` are those of the whole table `nodes`, each with some pod that matters less."""
+    """Remove all pods of lower priority and ask the filters. `rows` are rows of the whole table
+    `nodes`; each must have such a pod."""
     emptied, lower = nodes.take(rows).without_lower(pod.spec.priority)
     names = emptied.names
     still_rejected = {names[at]: rejection for at, rejection in rejected.on(emptied).items()}
@@ -82,20 +84,20 @@ def dry_run(
 
 
 def _importance(pod: Pod) -> tuple[int, float, str]:
-    """The most important pod has the lowest; names make a replay repeat."""
+    """A sort key, most important pod first. The pod's key makes the order reproducible."""
     return (-pod.spec.priority, start_time_of(pod), pod.key)
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The candidates of one node, by numbers that count those of all nodes as they were taken away:
-    each in `queue` is tried to be kept, in this order."""
+    """The candidates of one node. A candidate's number counts the removed pods of all nodes. The
+    candidates in `queue` are tried in this order: each stays if the preemptor still fits."""
 
     position: int
     node_name: str
     by_importance: Mapping[int, Pod]
     queue: Sequence[int]
-    breaking: Collection[int]  # those that a budget would rather keep
+    breaking: Collection[int]  # candidates whose eviction violates a budget
 
     def eviction(self, has_to_go: Sequence[bool]) -> Eviction:
         numbers = [number for number in self.by_importance if has_to_go[number]]
@@ -113,14 +115,14 @@ def _search(
         (*_importance(pod), number) for number, pod in enumerate(pods, start=first_number)
     )
     by_importance = {number: pods[number - first_number] for *_, number in ranked}
-    breaking = _breaking(by_importance, budgets) if budgets.are_any else {}
-    # Those first that a budget protects; both parts keep their order.
+    breaking = _breaking(by_importance, budgets) if budgets.has_any else {}
+    # Budget-protected pods come first; within both groups the order stays.
     queue = [*breaking, *(number for number in by_importance if number not in breaking)]
     return _Search(position, node_name, by_importance, queue, breaking)
 
 
 def _breaking(by_importance: Mapping[int, Pod], budgets: Budgets) -> dict[int, None]:
-    """Those that a budget does not allow to go after the ones before them."""
+    """The candidates whose eviction violates a budget, after the evictions of those before them."""
     breaking: dict[int, None] = {}
     spent: Counter[str] = Counter()  # by the budget's namespace and name
     for number, pod in by_importance.items():
@@ -134,8 +136,8 @@ def _breaking(by_importance: Mapping[int, Pod], budgets: Budgets) -> dict[int, N
 def _reprieve(
     searches: Sequence[_Search], nodes: Nodes, rejected: PostFilterContext, count: int
 ) -> Sequence[bool]:
-    """By number, of `count` candidates that are all gone from `nodes`: who has to go. One step
-    tries one pod of every node: asking about all costs little more than asking about one."""
+    """By number: which of `count` candidates must go; all are removed from `nodes`. One step tries
+    one pod of every node, because asking about all nodes costs little more than about one."""
     has_to_go = np.zeros(count, np.bool_)
     for step in range(max((len(search.queue) for search in searches), default=0)):
         tried = [search for search in searches if step < len(search.queue)]
@@ -154,7 +156,7 @@ _Selective = tuple[str, PodDisruptionBudget, LabelSelector]
 @dataclass(frozen=True, slots=True)
 class _NamespaceBudgets:
     budgets: Sequence[_Selective]
-    label_keys: Sequence[str]  # all that some selector asks about: other labels change nothing
+    label_keys: Sequence[str]  # the keys that selectors use; other labels do not matter
     known: dict[tuple[str | None, ...], list[tuple[str, PodDisruptionBudget]]] = field(
         default_factory=dict
     )
@@ -172,7 +174,7 @@ class _NamespaceBudgets:
 
 
 def _readable(found: Mapping[str, PodDisruptionBudget]) -> _NamespaceBudgets:
-    """A budget without a selector, or with one that cannot be read, counts no pod."""
+    """The budgets with a valid selector. One without, or with an invalid one, selects no pod."""
     budgets: list[_Selective] = []
     keys: dict[str, None] = {}
     for name, budget in found.items():

@@ -1,5 +1,5 @@
-"""DynamicResources: devices that pods claim. None is allocated yet, so a pod that claims one is
-rejected everywhere; to every other pod the plugin answers as kube-scheduler's does."""
+"""DynamicResources: rejects every pod that claims devices, because Lowtide does not allocate any
+yet. For all other pods it answers as kube-scheduler's plugin does."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""ImageLocality: prefers nodes that hold the pod's images already, the large ones above all."""
+"""ImageLocality: prefers nodes that already have the pod's images; large images count more."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import numpy as np
 from lowtide.framework.plugin import MAX_SCORE, IntArray, Nodes, Pod
 
 _MEBIBYTE = 1024 * 1024
-# What a node must hold to score above 0, and, per container, to score highest.
+# The bytes of images for a score above 0, and per container for the highest score.
 _LOWEST_BYTES = 23 * _MEBIBYTE
 _HIGHEST_BYTES_PER_CONTAINER = 1000 * _MEBIBYTE
 
@@ -16,8 +16,8 @@ class ImageLocality:
     name = "ImageLocality"
 
     def score(self, pod: Pod, nodes: Nodes) -> IntArray:
-        """An image counts by the share of nodes that hold it: else a rare one would draw all pods
-        to the few nodes that do."""
+        """Weight each image by the share of nodes that have it. Otherwise a rare image would draw
+        all pods to the few nodes with it."""
         containers = len(pod.spec.containers) + len(pod.spec.init_containers)
         highest = _HIGHEST_BYTES_PER_CONTAINER * max(containers, 1)
         held: IntArray = np.zeros(len(nodes), np.int64)
@@ -27,7 +27,7 @@ class ImageLocality:
             if node_count:
                 share = node_count / len(nodes.everything)
                 held += (nodes.image_sizes(image) * share).astype(np.int64)
-                np.minimum(held, highest, out=held)  # each time, so that no sum is too large
+                np.minimum(held, highest, out=held)  # after each image, so that no sum overflows
                 is_any_held = True
         if not is_any_held:
             return held
@@ -39,12 +39,12 @@ class ImageLocality:
 
 
 def full_image_name(name: str) -> str:
-    """With the tag that is meant where none is given; a digest stands for a tag."""
+    """The name with the tag `latest` if it has neither tag nor digest."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
 def _images_of(pod: Pod) -> Iterator[str]:
-    """One for each use: an image that two containers run counts twice."""
+    """An image that two containers use comes twice."""
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         yield full_image_name(container.image)
     for volume in pod.spec.volumes:

@@ -1,5 +1,5 @@
-"""InterPodAffinity: near some pods and away from others, as the pod asks and as the pods ask that
-are there already; what is required rejects nodes, what is preferred raises or lowers scores."""
+"""InterPodAffinity: places a pod near some pods and away from others, by its own terms and by those
+of the pods already on nodes. Required terms reject nodes; preferred terms change scores."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -36,19 +36,18 @@ _NOT_NEAR = "node(s) didn't match pod affinity rules"
 _TOO_NEAR = "node(s) didn't match pod anti-affinity rules"
 _NOT_WANTED_THERE = "node(s) didn't satisfy existing pods anti-affinity rules"
 
-# Floats are exact up to here, and a thousand of these sums fit into 64 bits.
+# Floats are exact up to here, and a thousand such sums fit into 64 bits.
 _LARGEST_SUM = 2.0**53
 
-# Pods on each row of the whole table, by the topology key that says how far they reach.
+# By topology key: the number of pods on each row of the whole table.
 _Reach = dict[str, IntArray]
 
 
 class InterPodAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     hard_pod_affinity_weight: int = 1
-    """How much required affinity of pods that are there already counts in the score. Bounds: 0 to
-    100."""
+    """Weight in the score of the required affinity of pods that already run. Bounds: 0 to 100."""
     ignore_preferred_terms_of_existing_pods: bool = False
-    """A pod that prefers nothing itself gets no score."""
+    """Ignore preferred terms of running pods when the incoming pod has none."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""
@@ -68,7 +67,7 @@ class InterPodAffinity:
         self._ignores_preferences_of_others = args.ignore_preferred_terms_of_existing_pods
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
-        """Rejects a pod whose terms make no sense."""
+        """Reject a pod with invalid terms."""
         problems = terms_of(pod).problems
         if not problems:
             return None
@@ -79,7 +78,8 @@ class InterPodAffinity:
         own = terms_of(pod)
         rejecting = _rejecting(pod, nodes.everything)
         if not own.affinity and not own.anti_affinity and not rejecting:
-            # So it is with overlays too: pods that are only promised a node are not asked then.
+            # This holds with overlays too: as in kube-scheduler, the terms of nominated pods alone
+            # do not count.
             return
         is_rejected = np.zeros(len(nodes), np.bool_)
         if own.affinity:
@@ -97,7 +97,7 @@ class InterPodAffinity:
             case Node():
                 return _may_node_help(pod, change)
             case Namespace(metadata=meta):
-                # Pods that are there may select by the labels of the pod's own namespace.
+                # Terms of pods on nodes may select by the labels of the pod's own namespace.
                 terms = (*_required_near(pod), *_required_away(pod))
                 return meta.name == pod.namespace or any(t.namespace_selector for t in terms)
         return _may_pod_help(pod, change)
@@ -106,7 +106,7 @@ class InterPodAffinity:
         own = terms_of(pod)
         if self._ignores_preferences_of_others and not own.preferences:
             return None
-        worth: dict[str, FloatArray] = {}  # floats: no sum is too large, and up to 2**53 all exact
+        worth: dict[str, FloatArray] = {}  # floats cannot overflow, and are exact up to 2**53
         for pods, weight, key in self._weighed(pod, own, nodes.everything):
             if _are_in_domain(pods, key, nodes.everything):
                 of_rows = np.multiply(pods, float(weight), dtype=np.float64)
@@ -119,7 +119,7 @@ class InterPodAffinity:
         return total
 
     def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
-        """The lowest gets 0, the highest 100; all get 0 where they are equal."""
+        """The lowest gets 0, the highest 100; if all are equal, all get 0."""
         counted = raw[nodes.feasible]
         lowest, highest = int(counted.min()), int(counted.max())
         if lowest == highest:
@@ -131,7 +131,8 @@ class InterPodAffinity:
     def _weighed(
         self, pod: Pod, own: PodTerms, whole: Nodes
     ) -> Iterator[tuple[IntArray, int, str]]:
-        """Pods on each row, what one of them is worth, and the topology key."""
+        """For each term that scores: the matching pods by row, the weight of one pod, and the
+        topology key."""
         for preference in own.preferences:
             selection = _resolved(preference.term, whole)
             if selection is not None:
@@ -151,9 +152,9 @@ class InterPodAffinity:
 
 
 def _is_not_near(pod: Pod, own: PodTerms, nodes: Nodes) -> BoolArray:
-    """Where a topology key is missing, or no pod in its domain matches all terms at once.
+    """The nodes that lack a topology key, or have no pod in their domain that matches all terms.
 
-    The first pod of a group that wants its like around it may go anywhere the keys are."""
+    The first pod of a group whose terms match itself may go to any node with the keys."""
     keys = {term.topology_key for term in own.affinity}
     lacks_key = np.zeros(len(nodes), np.bool_)
     for key in keys:
@@ -175,7 +176,7 @@ def _is_not_near(pod: Pod, own: PodTerms, nodes: Nodes) -> BoolArray:
 
 
 def _is_too_near(own: PodTerms, nodes: Nodes) -> BoolArray:
-    """Where a pod that the incoming one wants to be away from is in the domain."""
+    """The nodes with a pod in their domain that the incoming pod's anti-affinity matches."""
     is_too_near = np.zeros(len(nodes), np.bool_)
     for key in {term.topology_key for term in own.anti_affinity}:
         pods = np.zeros(len(nodes), np.int64)
@@ -190,7 +191,7 @@ def _is_too_near(own: PodTerms, nodes: Nodes) -> BoolArray:
 
 
 def _rejecting(pod: Pod, whole: Nodes) -> _Reach:
-    """The pods whose anti-affinity is about this one, as often as it is."""
+    """The pods whose anti-affinity matches this pod, counted once per term, by topology key."""
     found: _Reach = {}
     for carried in whole.terms_about(pod):
         if carried.purpose is Purpose.REJECTS and _is_about(carried.term, pod, whole):
@@ -201,7 +202,7 @@ def _rejecting(pod: Pod, whole: Nodes) -> _Reach:
 
 
 def _is_unwanted(pod: Pod, rejecting: Mapping[str, IntArray], nodes: Nodes) -> BoolArray:
-    """Where such pods are in the domain, those that are there hypothetically only counted too."""
+    """The nodes with such pods in their domain, including hypothetical ones."""
     by_key = {key: _in_domain(pods, key, nodes) for key, pods in rejecting.items()}
     for position, other, times in nodes.hypothetical_pods():
         for term in terms_of(other).anti_affinity:
@@ -215,12 +216,13 @@ def _is_unwanted(pod: Pod, rejecting: Mapping[str, IntArray], nodes: Nodes) -> B
     return is_unwanted
 
 
-# What may help. The terms are taken as they are: this is asked often, and need not be exact.
+# may_help. The terms are read without resolving namespaces: it is called often, and may be wrong
+# by answering True.
 
 
 def _may_node_help(pod: Pod, change: Change) -> bool:
-    """The labels that pods which are there go by may be any; a node that goes takes its pods along.
-    A new one is no place for a pod that wants others around it, unless it has such a label."""
+    """True if a node went with its pods, or changed its labels or taints: terms of pods on nodes
+    may use any label. A new node must have a key that the pod's required affinity uses, if any."""
     if change.before is None:
         keys = {term.topology_key for term in _required_near(pod)}
         return not keys or not keys.isdisjoint(change.after.labels)
@@ -230,13 +232,13 @@ def _may_node_help(pod: Pod, change: Change) -> bool:
 
 
 def _may_pod_help(pod: Pod, change: Change) -> bool:
-    """A pod came that this one wants around it, or one went that was in its way."""
+    """Whether a pod came that this one must be near, or one went that was in its way."""
     near, away = _required_near(pod), _required_away(pod)
 
     def is_wanted(other: Pod) -> bool:
         return bool(near) and all(_may_mean(term, pod, other) for term in near)
 
-    # The first of its like may go anywhere: it may be the first again.
+    # The first pod of a group may go anywhere, and this one may be the first again.
     if change.is_new(is_wanted) or (change.is_over(is_wanted) and is_wanted(pod)):
         return True
     if change.before is None:
@@ -250,7 +252,7 @@ def _may_reject(other: Pod, pod: Pod) -> bool:
 
 
 def _may_mean(term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
-    """Whether its owner's term is about the other pod, if that one's namespace is selected."""
+    """Whether the owner's term matches the other pod. A namespace selector counts as a match."""
     return (
         term.namespace_selector is not None
         or other.namespace in (term.namespaces or (owner.namespace,))
@@ -267,11 +269,11 @@ def _required_away(pod: Pod) -> Sequence[PodAffinityTerm]:
     return affinity.pod_anti_affinity.required if affinity and affinity.pod_anti_affinity else ()
 
 
-# Which pods are meant.
+# Which pods match.
 
 
 def _all_at_once(terms: Sequence[AffinityTerm], nodes: Nodes) -> PodSelection | None:
-    """The pods that match every one of the terms; None where no pod can."""
+    """The pods that match every term; None if no pod can."""
     selections = [_resolved(term, nodes) for term in terms]
     known = [each for each in selections if each is not None]
     if len(known) < len(selections):
@@ -285,10 +287,10 @@ def _all_at_once(terms: Sequence[AffinityTerm], nodes: Nodes) -> PodSelection | 
 
 
 def _resolved(term: AffinityTerm, nodes: Nodes) -> PodSelection | None:
-    """A term of the incoming pod, with all namespaces by name that it means.
+    """The selection of an incoming pod's term, with its namespace selector resolved to names.
 
-    A selector that a namespace without labels meets stands for every namespace: kube-scheduler
-    asks it once more without labels."""
+    A selector that matches a namespace without labels selects every namespace, because
+    kube-scheduler also tries it without labels."""
     if term.selection is None or term.of_namespaces is None:
         return term.selection
     if term.matches_namespace({}):
@@ -313,16 +315,16 @@ def _labels_of(namespace: str, nodes: Nodes) -> Mapping[str, str]:
     return {} if found is None else found.metadata.labels
 
 
-# How far they reach.
+# Sums by domain.
 
 
 def _in_domain(of_rows: IntArray | FloatArray, key: str, nodes: Nodes) -> IntArray:
-    """The sum over each node's domain, within bounds; 0 where the node lacks the label."""
+    """The sum over each node's domain, clipped; 0 if the node lacks the label."""
     numbers, values = nodes.everything.label_numbers(key)
     rows = _rows_in_domains(of_rows, key, nodes.everything)
     sums = np.bincount(numbers[rows], of_rows[rows].astype(np.float64), len(values) + 1)
     whole = sums.clip(-_LARGEST_SUM, _LARGEST_SUM).astype(np.int64)
-    # The last stays 0: it is for the number -1.
+    # The last sum stays 0: the number -1, of nodes without the label, wraps to it.
     return whole.take(nodes.label_numbers(key)[0], mode="wrap")
 
 
@@ -331,11 +333,11 @@ def _sum_in_domains(of_rows: IntArray, key: str, whole: Nodes) -> int:
 
 
 def _are_in_domain(of_rows: IntArray, key: str, whole: Nodes) -> bool:
-    """Whether any of these pods is on a node that has the label."""
+    """Whether any of these pods is on a node with the label."""
     return bool(len(_rows_in_domains(of_rows, key, whole)))
 
 
 def _rows_in_domains(of_rows: IntArray | FloatArray, key: str, whole: Nodes) -> Rows:
-    """Where such pods are and the node has the label: mostly few rows."""
+    """The rows with such pods whose node has the label; usually few."""
     rows = np.flatnonzero(of_rows != 0)
     return rows[whole.label_numbers(key)[0][rows] >= 0]

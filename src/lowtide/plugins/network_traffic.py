@@ -1,7 +1,7 @@
-"""NetworkTraffic: prefers nodes whose network is quiet, and keeps pods off hot ones.
+"""NetworkTraffic: prefers nodes with little network traffic, and keeps pods off hot nodes.
 
-What is measured arrives as a published reading, with what was just placed counted in; a node
-without a fresh one counts as average unless the args say otherwise.
+Traffic arrives as a published reading; the expected traffic of pods placed since is added. By
+default a node without a fresh reading counts as average.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ from lowtide.readings.demand import EXPECTED_RECEIVE, EXPECTED_TRANSMIT, ignores
 from lowtide.readings.judging import loaded
 from lowtide.readings.reading import STATES, State
 
-# The smallest with which pods go where links have room, whatever else counts: see docs.
+# The smallest weight with which free links outweigh all other default scores: see docs.
 RECOMMENDED_WEIGHT = 9
 _SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 _A_HAIR = 5e-10
@@ -56,7 +56,7 @@ class NetworkTraffic(LogsScores):
         self.readings = (self.request,)
         self.logs_readings = args.log_readings
         self._scoring = args.scoring
-        # A query of the user's own compares with a link only where the args say that it does.
+        # A user's own query can be compared with a link only if `scoring` says so.
         self._knows_shares = self.request.is_rate and (
             args.scoring == "utilization" or not args.query
         )
@@ -75,7 +75,8 @@ class NetworkTraffic(LogsScores):
         self._avoids_any = bool(self._is_avoided.any())
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        """Only what runs everywhere, matters most, or does not care may go to a hot node."""
+        """Reject hot nodes, and nodes without a fresh reading if the args say so. DaemonSet pods,
+        system-critical pods and pods that ignore traffic may go anywhere."""
         columns = self._columns(nodes)
         if columns is None or ignores_traffic(pod) or _may_go_anywhere(pod):
             return
@@ -100,7 +101,8 @@ class NetworkTraffic(LogsScores):
         return self._free_percent(share, columns)
 
     def _columns(self, nodes: Nodes) -> Columns | None:
-        """None while nothing is known: values are then NaN on every node."""
+        """None while no node has a value. Values are then NaN on every node, so one is enough to
+        look at."""
         columns = nodes.reading(self.request)
         known = SHARE if self._scoring == "utilization" else VALUE_COLUMN
         if not columns or not len(nodes) or np.isnan(columns[known][0]):
@@ -119,7 +121,7 @@ class NetworkTraffic(LogsScores):
         return raw
 
     def _placed(self, columns: Columns) -> FloatArray | float:
-        """What was placed since, in the unit of the measure."""
+        """The expected traffic of pods placed since the reading, in the unit of the measure."""
         if EXPECTED_RECEIVE not in columns or self.request.template:
             return 0.0
         receive, transmit = columns[EXPECTED_RECEIVE], columns[EXPECTED_TRANSMIT]
@@ -129,7 +131,8 @@ class NetworkTraffic(LogsScores):
         return placed * (self.request.window_seconds if self.request.measure == "increase" else 1)
 
     def _share(self, pod: Pod, nodes: Nodes, columns: Columns) -> FloatArray:
-        """Of each link's capacity, with this pod and all that was placed since counted in."""
+        """The used share of each link's capacity, with this pod and those placed since the
+        reading."""
         expected = nodes.expected(self.request, pod)
         receive = columns[RECEIVE_COLUMN] + columns[EXPECTED_RECEIVE]
         receive += expected[EXPECTED_RECEIVE]
@@ -140,24 +143,24 @@ class NetworkTraffic(LogsScores):
         return np.fmax(share, columns[SHARE], out=share)
 
     def _free_percent(self, share: FloatArray, columns: Columns) -> IntArray:
-        """What is left of the link. From the soft threshold on only half of that, and less and
-        less beyond: also among overloaded links one is better than another.
+        """The free percent of each link. From the soft threshold on, the score is half of what is
+        free at the threshold, and falls with 1/share, so that overloaded links still differ.
 
-        The busiest node of a quiet cluster is near a capacity that is guessed from it, so that
-        has no threshold. Written over the share."""
+        A guessed capacity does not lower the score at the threshold: it is guessed from the busiest
+        node, which even in a quiet cluster is near it. Overwrites `share`."""
         soft = self._soft_share
         np.maximum(share, 0.0, out=share)
         free = share * -MAX_SCORE
         free += MAX_SCORE
-        busy = (share >= soft).nonzero()[0]  # a mask would be looked through each time
+        busy = (share >= soft).nonzero()[0]  # faster than a mask, which is scanned at each use
         if len(busy):
             is_guessed, left = columns[IS_GUESSED][busy] > 0, free[busy]
             beyond = MAX_SCORE * (1 - soft) / 2 * soft / np.maximum(share[busy], soft or 1.0)
             free[busy] = np.where(is_guessed, np.maximum(left, beyond), beyond)
-        # Rounded down: a link that carries something is not as good as an idle one. What is a
-        # hair below a whole number is that number.
+        # Rounded down, so that a busy link never equals an idle one. The hair undoes float errors
+        # just below a whole number.
         free += _A_HAIR
-        return free.astype(np.int64)  # which is never below 0
+        return free.astype(np.int64)  # never below 0
 
     def _giving_way(self, mask: BoolArray, reason: str) -> Rejection:
         return Rejection(mask, reason, gives_way_after=self._patience_seconds)
@@ -165,7 +168,7 @@ class NetworkTraffic(LogsScores):
     def score_log_lines(
         self, scores: Mapping[str, PluginScore], nodes: Nodes, *, brief: bool = False
     ) -> Iterator[str]:
-        """Relative scores in the wording of the first plugins of this name."""
+        """Relative scores use the wording of earlier NetworkTraffic plugins."""
         if self._scoring == "relative":
             for name, score in scores.items():
                 yield f"[{self.name}] node '{name}' bandwidth: {score.raw}"
@@ -179,7 +182,7 @@ class NetworkTraffic(LogsScores):
 
 
 def _may_go_anywhere(pod: Pod) -> bool:
-    """Pods that belong on every node, and those that the cluster itself needs."""
+    """Whether the pod belongs to a DaemonSet or is system-critical."""
     controller = pod.controller
     is_daemon = controller is not None and controller.kind == "DaemonSet"
     return is_daemon or pod.spec.priority >= _SYSTEM_CRITICAL_PRIORITY

@@ -1,4 +1,4 @@
-"""The args of NetworkTraffic: what users write, what is wrong with it, and the request it makes."""
+"""The args of NetworkTraffic, their validation, and the measuring request made from them."""
 
 import math
 import re
@@ -31,96 +31,96 @@ _LONGEST_WINDOW_HOURS = 8760
 _LONGEST_POLL_INTERVAL_HOURS = 24
 _STALE_AFTER_SECONDS = 60
 _POLLS_UNTIL_STALE = 4
-# Less than these is a number without its unit.
+# A smaller number was probably written without its unit.
 _LEAST_POD_BITS_PER_SECOND = 1e3
 _LEAST_LINK_BITS_PER_SECOND = 1e6
 
 _NAMES_WITH_COMMAS = re.compile(r"[\w.@:-]*(?:,[\w.@:-]*)+")
 _NOT_IN_RE2 = re.compile(r"\(\?<?[=!]|(?<!\\)\\[1-9]")
-# An escaped quote begins no string: to look for the end of each takes the square of their number.
+# An escaped quote does not start a string. Searching an end for each would take quadratic time.
 _STRING_OR_COMMENT = re.compile(
     r'"(?:\\.|[^"\\])*"|' r"'(?:\\.|[^'\\])*'|`[^`]*`|#[^\n]*|\\.", re.DOTALL
 )
 _GROUP = re.compile(r"\(\?P<([A-Za-z_]\w*)>")
 _PLACEHOLDER = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
 _OPENED_BY = {")": "(", "]": "[", "}": "{"}
-_OPENING = "([{\"'`"  # a quote that is left when strings are taken out opens one that does not end
+_OPENING = "([{\"'`"  # a quote that remains after strings are removed is never closed
 
 
 class LinkCapacityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     match_labels: dict[str, str]
-    """Labels that a Node must have for this entry to count."""
+    """Labels that a Node must have for this entry to apply."""
     capacity: Amount
-    """What its link carries in each direction, in bits/s such as `10G`. Bounds: at least 1M."""
+    """The link's capacity in each direction, in bits/s such as `10G`. Bounds: at least 1M."""
 
 
 class NotFreshArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What becomes of nodes whose reading is not fresh, and when no reading is believed at all."""
+    """How to treat nodes without a fresh reading, and when to ignore all readings."""
 
     stale: Policy = "neutral"
-    """A node without a new answer for 60 s, or four polls."""
+    """A node without a new value for 60 s or four polls, whichever is longer."""
     missing: Policy = "neutral"
-    """A node without an answer."""
+    """A node without a value."""
     implausible: Policy = "neutral"
-    """A node whose answer is NaN, negative or ambiguous."""
+    """A node whose value is NaN, negative or ambiguous."""
     brake_percent: Percent = 50
-    """When more of the nodes than this are not fresh, no reading is believed."""
+    """If more than this percentage of nodes has no fresh reading, all readings are ignored."""
 
 
 class HotNodesArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     soft_percent: Percent = 75
-    """From this use of the link on a node scores half, and less and less beyond. Bounds: 0 to
+    """From this link utilization on, a node's score is halved; it falls further above. Bounds: 0 to
     `hardPercent`."""
     hard_percent: Percent = 90
-    """As a filter, a node whose link is used so far is rejected. Bounds: 1 to 100."""
+    """The filter rejects nodes from this link utilization on. Bounds: 1 to 100."""
     cooling_percent: Percent = 10
-    """Once hot, a node stays so until its link is used so much less. Bounds: below
+    """A hot node stays hot until its utilization is this far below `hardPercent`. Bounds: below
     `hardPercent`."""
     patience_seconds: Duration = msgspec.field(name="patience", default=0.0)
-    """How long a pod waits where every node is hot, before it goes to the best of them. Bounds: at
-    least 0s."""
+    """How long a pod waits if every node is hot, before it goes to the best one. Bounds: at least
+    0s."""
 
 
 class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     prometheus_address: str = ""
-    """Address of Prometheus, or of what answers its queries;
-    `kube-service://NAMESPACE/SERVICE:PORT` goes through the API server."""
+    """Address of Prometheus or a compatible server. `kube-service://NAMESPACE/SERVICE:PORT` goes
+    through the API server."""
     prometheus: PrometheusArgs = PrometheusArgs()
-    """[How it is reached](network-traffic.md#prometheus-as-you-run-it)."""
+    """[How to reach it](network-traffic.md#prometheus-as-you-run-it)."""
     devices: list[str] = []
-    """Device names, exact or as regular expressions; left out: all but virtual ones."""
+    """Device names, exact or as regular expressions. Default: all but virtual devices."""
     window: Amount = "1m"
-    """The time over which traffic is measured; a rate's is widened to four scrapes, with one
+    """The time over which traffic is measured. For a rate it is widened to four scrapes, with one
     warning. Bounds: 1s to 8760h."""
     poll_interval: Amount = "15s"
-    """How often Prometheus is asked. Bounds: 1s to 24h."""
+    """How often to query Prometheus. Bounds: 1s to 24h."""
     measure: Measure = "rate"
-    """`rate` is bytes/s; `sumOverTime` goes with `scoring: relative` only."""
+    """`rate` is bytes/s; `sumOverTime` needs `scoring: relative`."""
     query: str | None = None
-    """A query of your own instead of `measure` and `direction`, one value per node; `$devices` and
-    `$window` stand for the device matcher and the window."""
+    """Your own query instead of `measure` and `direction`; must return one value per node.
+    `$devices` and `$window` stand for the device matcher and the window."""
     direction: Direction = "max"
     """Which traffic counts: one direction, the larger of both (`max`), or both (`sum`)."""
     scoring: Literal["utilization", "relative"] = "utilization"
-    """`utilization`: what is left of the link; `relative`: `100 - value * 100 / highest`."""
+    """`utilization`: the free part of the link. `relative`: `100 - value * 100 / highest`."""
     node_label: MatchLabel = "auto"
     """The label that [names the node](network-traffic.md#which-series-belongs-to-which-node)."""
     link_capacities: list[LinkCapacityArgs] = []
-    """What links carry, where no speed is reported:
+    """Link capacities of nodes that report no speed, such as
     `[{matchLabels: {node.kubernetes.io/instance-type: m5.large}, capacity: 10G}]`."""
     pod_traffic: Amount = "5%"
-    """What a pod is expected to carry when nothing is known of it: bits/s such as `250M`, or a
-    share of the median link such as `5%` (`relative`: of what the busiest node carries). Bounds: at
-    least 1k, at most 100%."""
+    """Expected traffic of a pod about which nothing is known: bits/s such as `250M`, or a share of
+    the median link such as `5%` (`relative`: of the busiest node's traffic). Bounds: at least 1k,
+    at most 100%."""
     learn_pod_traffic: bool = True
-    """Learns what owners' pods carry from `container_network_*`."""
+    """Learn the traffic of each owner's pods from `container_network_*`."""
     not_fresh: NotFreshArgs = NotFreshArgs()
     """[What a node without a fresh reading counts
     as](network-traffic.md#what-a-node-without-a-reading-counts-as)."""
     hot_nodes: HotNodesArgs = HotNodesArgs()
     """[Which nodes are too busy](network-traffic.md#hot-nodes)."""
     log_readings: bool = False
-    """Logs each node's traffic and final score once per reading (of the first 100 nodes)."""
+    """Log each node's traffic and final score once per reading, for the first 100 nodes."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""
@@ -157,9 +157,9 @@ class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
         yield from self._access_problems()
 
     def request(self) -> TrafficRequest:
-        """What is to be measured; only right when there are no problems."""
+        """What to measure. Valid only if `problems` finds none."""
         every_seconds = seconds_from_duration(self.poll_interval)
-        # Rounded first: 1.1m is not a whole number of seconds to a float.
+        # Rounded first: as a float, 1.1m is not exactly 66 seconds.
         window_seconds = math.ceil(round(seconds_from_duration(self.window), 3))
         is_share = _PERCENT.fullmatch(self.pod_traffic) is not None
         return TrafficRequest(
@@ -250,7 +250,7 @@ class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
 
 
 def _device_problem(device: str) -> str:
-    """What is wrong with one entry of `devices`, if something is."""
+    """The problem with one entry of `devices`, or ""."""
     if not device:
         return (
             "must have names or regular expressions such as eth0 or en.*, and one is empty; "
@@ -286,8 +286,8 @@ def _time_problems(field: str, text: str, longest_hours: int) -> Iterator[tuple[
 
 
 def _unknown_placeholder(query: str) -> str:
-    """What is wrong, if something is. A name may also be that of a group in the query's own
-    regular expressions, for label_replace."""
+    """The problem with a placeholder, or "". `$name` may also be a group in a regular expression of
+    the query, for label_replace."""
     groups = set(_GROUP.findall(query))
     for found in _PLACEHOLDER.finditer(query):
         is_known = found[0] in (DEVICES_PLACEHOLDER, WINDOW_PLACEHOLDER)
@@ -298,7 +298,7 @@ def _unknown_placeholder(query: str) -> str:
 
 
 def _unbalanced(query: str) -> str:
-    """What is wrong with brackets and quotes, if something is; Prometheus checks the rest."""
+    """The problem with brackets and quotes, or "". Prometheus checks the rest."""
     opened: list[str] = []
     for one in _STRING_OR_COMMENT.sub("", query):
         if one in _OPENED_BY:
@@ -313,7 +313,7 @@ def _unbalanced(query: str) -> str:
 
 
 def _is_one_place(address: str, other: str) -> bool:
-    """True also where nobody can read one of them: that is told elsewhere."""
+    """True also if an address is invalid, which is reported elsewhere."""
     try:
         return parse_address(address) == parse_address(other)
     except ValueError:

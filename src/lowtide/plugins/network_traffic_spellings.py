@@ -1,6 +1,6 @@
-"""The args that earlier NetworkTraffic plugins took, put into today's.
+"""Translates the args of earlier NetworkTraffic plugins into today's.
 
-There were three of them: one called `network_traffic` (ip, deviceName or device_name, timeRange or
+There were three such plugins: `network_traffic` (ip, deviceName or device_name, timeRange or
 time_range in minutes), one with the same fields in seconds, and one for v1beta1
 (prometheusAddress, networkInterface, timeRangeInMinutes).
 """
@@ -15,7 +15,7 @@ from lowtide.readings.address import parse_address, shown_address
 SNAKE_NAME = "network_traffic"
 _V1BETA1 = "kubescheduler.config.k8s.io/v1beta1"
 
-# Field of old -> field of today.
+# Older field -> today's field.
 _FIELDS = {
     "ip": "prometheusAddress",
     "deviceName": "devices",
@@ -31,7 +31,7 @@ _DEFAULT_WINDOW = "5m"
 
 
 def older_args(given: dict[str, Any], spelling: Spelling) -> OlderArgs | None:
-    """None when nothing in these args is of old."""
+    """Today's args for older ones; None if no field has an older spelling."""
     is_v1beta1 = spelling.api_version == _V1BETA1
     of_old = [name for name in _FIELDS if name in given]
     if not of_old and not (is_v1beta1 and set(given) == {"prometheusAddress"}):
@@ -62,7 +62,7 @@ def older_args(given: dict[str, Any], spelling: Spelling) -> OlderArgs | None:
 
 
 def _contradictions(given: dict[str, Any], spelling: Spelling) -> Iterator[tuple[str, str]]:
-    """Fields that say the same thing differently; what is empty says nothing."""
+    """The fields that set the same value twice, differently. Empty fields do not count."""
     said: dict[str, str] = {}
     for name in (*dict.fromkeys(_FIELDS.values()), *_FIELDS):
         if given.get(name) in (None, "", []):
@@ -79,7 +79,7 @@ def _contradictions(given: dict[str, Any], spelling: Spelling) -> Iterator[tuple
 
 
 def _meaning(field: str, value: Any) -> Any:
-    """The same for two spellings of one address or one time."""
+    """A value that is equal for two spellings of one address or one time."""
     try:
         match field:
             case "prometheusAddress":

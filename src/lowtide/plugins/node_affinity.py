@@ -1,5 +1,5 @@
-"""NodeAffinity: required and preferred node affinity, and nodeSelector, of the pod; and what the
-configuration adds for every pod (`addedAffinity`)."""
+"""NodeAffinity: applies the pod's nodeSelector, its required and preferred node affinity, and the
+configuration's `addedAffinity`, which holds for every pod."""
 
 from collections.abc import Iterator, Sequence
 
@@ -26,7 +26,7 @@ from lowtide.objects.pod import NodeSelector, NodeSelectorTerm, PreferredNodeTer
 
 class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     added_affinity: Affinity | None = None
-    """Counts for every pod of the profile besides its own; in the form of a pod's
+    """Node affinity added to that of every pod of the profile. Same form as a pod's
     `spec.affinity.nodeAffinity`."""
 
 
@@ -45,7 +45,7 @@ class NodeAffinity:
         return has_own or bool(pod.spec.node_selector) or self._added != Affinity()
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | frozenset[str] | None:
-        """Terms that all name nodes narrow the search to those names."""
+        """If every required term names nodes, narrow the search to these names."""
         problem = _problem(pod)
         if problem is not None:
             return PodRejection(problem)
@@ -65,7 +65,7 @@ class NodeAffinity:
             yield Rejection(~added, "node(s) didn't match scheduler-enforced node affinity")
         matches = matches_required(pod, nodes)
         if matches is not None:
-            # A node that the added affinity rejects is not asked about the pod's own.
+            # A node that the added affinity rejects does not get this reason too.
             rejected = ~matches if added is None else added & ~matches
             yield Rejection(rejected, "node(s) didn't match Pod's node affinity/selector")
 
@@ -91,7 +91,8 @@ class NodeAffinity:
 
 
 def matches_required(pod: Pod, nodes: Nodes) -> BoolArray | None:
-    """Where the pod's nodeSelector and required affinity match; None when it has neither."""
+    """By position: whether the pod's nodeSelector and required affinity match. None if it has
+    neither."""
     required = _required(pod)
     if required is None and not pod.spec.node_selector:
         return None
@@ -121,7 +122,7 @@ def _preferred(pod: Pod) -> list[PreferredNodeTerm]:
 
 
 def _named_nodes(term: NodeSelectorTerm) -> set[str] | None:
-    """The node names a term allows by `metadata.name In`; None when it does not name nodes."""
+    """The node names that a term allows by `metadata.name In`; None if it does not name nodes."""
     named = [
         set(field.values)
         for field in term.match_fields
@@ -138,7 +139,7 @@ def _matches_any(terms: Sequence[NodeSelectorTerm], nodes: Nodes) -> BoolArray:
 
 
 def _matches_term(term: NodeSelectorTerm, nodes: Nodes) -> BoolArray:
-    """All of its requirements; an empty term, or one that cannot be parsed, matches nothing."""
+    """By position: whether all requirements match. An empty or invalid term matches nothing."""
     if not _is_usable(term):
         return np.zeros(len(nodes), np.bool_)
     matches = np.ones(len(nodes), np.bool_)

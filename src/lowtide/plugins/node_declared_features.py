@@ -1,5 +1,4 @@
-"""NodeDeclaredFeatures: keeps a pod that needs a feature of the kubelet away from nodes that do
-not declare it."""
+"""NodeDeclaredFeatures: rejects nodes that do not declare a kubelet feature that the pod needs."""
 
 from collections.abc import Iterator
 
@@ -31,7 +30,7 @@ class NodeDeclaredFeatures:
 
 
 def features_needed(pod: Pod) -> frozenset[str]:
-    """What of the pod only some kubelets can do."""
+    """The features that the pod needs and not every kubelet has."""
     needed = []
     containers = (*pod.spec.containers, *pod.spec.init_containers)
     if any(

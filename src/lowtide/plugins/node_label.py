@@ -1,4 +1,4 @@
-"""NodeLabel: admits only nodes that carry a label, with any value or with a given one."""
+"""NodeLabel: accepts only nodes that have a label, with any value or with a given one."""
 
 import re
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ _VALUE = re.compile(rf"({_PART})?")
 
 class NodeLabelArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     label: str = ""
-    """The label's key; must be given."""
+    """The label's key; required."""
     value: str | None = None
-    """Its value, in quotes; left out: any."""
+    """The label's value, in quotes. Default: any value."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""
@@ -48,7 +48,7 @@ class NodeLabelArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
 
 class NodeLabel(LogsVerdicts):
     name = "NodeLabel"
-    # Whether any node has the label changes with every node, also with one that goes.
+    # Any change of a node may change whether some node has the label, even a removal.
     retry_on = NODE
     args = NodeLabelArgs
 

@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node fits on no other."""
+"""NodeName: rejects every node but the one in the pod's `spec.nodeName`."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
-"""Where the labels of nodes match what volumes, storage classes and capacities say of them.
+"""NodePlaces: the nodes whose labels match the affinity of a volume, the topology of a storage
+class, or the selector of a capacity. Used by `volume_finding`.
 
-Thousands of volumes may each name one node: those are looked up, not matched one by one. Used by
-the finding of volumes."""
+Thousands of volumes may each name one node, so such nodes are looked up instead of matched."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -19,7 +19,7 @@ Positions = npt.NDArray[np.intp]
 
 
 class NodePlaces:
-    """Of one table."""
+    """Matches the nodes of one Nodes; caches a lookup by label."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -27,23 +27,24 @@ class NodePlaces:
         self._lookups: dict[str, Callable[[str], Positions]] = {}
 
     def has_access(self, affinity: VolumeNodeAffinity | None) -> BoolArray:
-        """Where a volume may be used: its affinity is about labels only."""
+        """By position: whether a volume with this affinity can be used there."""
         if affinity is None or affinity.required is None:
             return np.ones(len(self._nodes), np.bool_)
         return self._meets(map(_requirements_of, affinity.required.node_selector_terms))
 
     def with_access(self, affinity: VolumeNodeAffinity | None) -> Positions:
-        """The same for one of thousands of volumes."""
+        """The positions where a volume with this affinity can be used. Fast for many volumes."""
         if affinity is None or affinity.required is None:
             return self._everywhere
         terms = affinity.required.node_selector_terms
         if len(terms) == 1 and not terms[0].match_fields and _is_label(terms[0].match_expressions):
-            # Of thousands of volumes, nearly all are like this: no more is done than must be.
+            # Nearly all of thousands of volumes look like this, so it must be fast.
             return self._with_label(terms[0].match_expressions[0])
         return np.flatnonzero(self.has_access(affinity))
 
     def in_topologies(self, terms: Sequence[TopologySelectorTerm]) -> BoolArray:
-        """Where a class may make volumes."""
+        """By position: whether a storage class with these topologies can provision a volume
+        there."""
         if not terms:
             return np.ones(len(self._nodes), np.bool_)
         return self._meets(
@@ -52,7 +53,7 @@ class NodePlaces:
         )
 
     def matching(self, selector: LabelSelector | None) -> Positions:
-        """None stands for no node, and an empty selector for all of them."""
+        """The matching positions. No selector matches no node; an empty one matches all."""
         if selector is None:
             return self._everywhere[:0]
         requirements = requirements_of(selector)
@@ -61,8 +62,8 @@ class NodePlaces:
         return np.flatnonzero(self._meets([requirements])) if requirements else self._everywhere
 
     def _meets(self, terms: Iterable[Sequence[LabelRequirement] | None]) -> BoolArray:
-        """Where all requirements of one of the terms hold; an empty term, or one that cannot be
-        parsed, holds nowhere."""
+        """By position: whether all requirements of some term match. An empty or invalid term
+        matches nothing."""
         found = np.zeros(len(self._nodes), np.bool_)
         for term in terms:
             if term and all(map(is_valid_requirement, term)):
@@ -78,7 +79,7 @@ class NodePlaces:
         return np.concatenate([lookup(value) for value in dict.fromkeys(requirement.values)])
 
     def _lookup(self, key: str) -> Callable[[str], Positions]:
-        """From a value of the label to the positions that have it."""
+        """A function from a value of the label to the positions that have it."""
         numbers, values = self._nodes.label_numbers(key)
         number_of = self._nodes.label_number_of(key)
         order = np.argsort(numbers, kind="stable")
@@ -93,14 +94,15 @@ class NodePlaces:
 
 
 def _is_label(requirements: Sequence[LabelRequirement]) -> bool:
-    """Whether all that is asked for is one label, with one of these values."""
+    """Whether the only requirement is one label In some values."""
     return (
         len(requirements) == 1 and requirements[0].operator == "In" and requirements[0].values != []
     )
 
 
 def _requirements_of(term: NodeSelectorTerm) -> Sequence[LabelRequirement] | None:
-    """A volume does not see names of nodes: no name is In a list, and any name is NotIn one."""
+    """The label requirements of a term; None if it can match no node. Volume affinity does not see
+    node names: `In` never matches, `NotIn` always does."""
     if any(field.operator != "NotIn" for field in term.match_fields):
         return None
     return term.match_expressions or (_ANY_NODE if term.match_fields else ())

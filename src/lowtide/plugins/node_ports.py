@@ -1,4 +1,5 @@
-"""NodePorts: a host port can be held once per protocol and address on a node."""
+"""NodePorts: rejects nodes where a pod already uses one of the pod's host ports, with the same
+protocol and an overlapping address."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
-"""NodeResourcesBalancedAllocation: prefers nodes whose use of resources the pod makes more even.
+"""NodeResourcesBalancedAllocation: prefers nodes where the pod makes resource use more even.
 
-The 1.36 formula: it compares the node's balance with and without the pod.
+It uses the formula of v1.36, which compares the node's balance with and without the pod.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,21 +19,21 @@ from lowtide.framework.plugin import (
 )
 from lowtide.objects.requests import CPU, MEMORY, asked_requests, is_counted, is_scalar
 
-_ShortArray = npt.NDArray[np.int16]  # a quarter of the memory to go through
+_ShortArray = npt.NDArray[np.int16]  # a quarter of the memory of int64
 
 
 class BalancedResource(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     name: str
     """A resource such as `cpu`."""
     weight: int = 1
-    """Accepted, and changes nothing. Bounds: 0 to 1."""
+    """Accepted, but has no effect. Bounds: 0 to 1."""
 
 
 class NodeResourcesBalancedAllocationArgs(
     msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
 ):
     resources: tuple[BalancedResource, ...] = (BalancedResource(CPU), BalancedResource(MEMORY))
-    """The resources whose use should be even, each once."""
+    """The resources to balance; name each once."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""
@@ -80,15 +80,15 @@ class NodeResourcesBalancedAllocation:
         gain -= _balance(before, counts)
         half = MAX_SCORE // 2
         gain += half
-        gain -= gain >> 15  # by one where it is below 0, so that halving goes toward 0
+        gain -= gain >> 15  # adds 1 where it is below 0, so that halving rounds toward 0
         gain >>= 1
         gain += half
         return gain.astype(np.int64)
 
 
 def _balance(shares: Sequence[FloatArray], counts: BoolArray | None) -> _ShortArray:
-    """100 where all resources are used to the same share, less the further the shares lie apart.
-    A resource counts on the nodes that have it; None: they all have all."""
+    """100 if all resources are used to the same share, less the further the shares lie apart.
+    `counts` says which nodes have which resource; None if all have all."""
     if len(shares) == 2 and counts is None:
         spread = _spread_of_two(*shares)
     else:
@@ -107,8 +107,8 @@ def _spread_of_two(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _spread(shares: FloatArray, counts: BoolArray) -> FloatArray:
-    """The standard deviation over the resources that a node has; of two, half their distance.
-    Both are (resources, nodes)."""
+    """The standard deviation over the resources that a node has; for two, half their distance. Both
+    arrays are (resources, nodes)."""
     number = counts.sum(axis=0)
     mean = np.where(counts, shares, 0).sum(axis=0) / np.maximum(number, 1)
     squares = np.where(counts, (shares - mean) ** 2, 0).sum(axis=0)

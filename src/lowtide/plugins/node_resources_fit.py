@@ -1,4 +1,5 @@
-"""NodeResourcesFit: rejects nodes with too little left, and scores by how much would be left."""
+"""NodeResourcesFit: rejects nodes with too few free resources, and scores nodes by how much of
+their resources would be used."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -45,28 +46,28 @@ class ResourceWeight(_Args, frozen=True):
     name: str
     """A resource such as `cpu`."""
     weight: int = 1
-    """How much it counts; 0 counts as 1. Bounds: 0 to 100."""
+    """The resource's weight; 0 counts as 1. Bounds: 0 to 100."""
 
 
 class ShapePoint(_Args, frozen=True):
     utilization: int
-    """Percent of what is allocatable, from point to point more. Bounds: 0 to 100."""
+    """Percent of allocatable; must grow from point to point. Bounds: 0 to 100."""
     score: int
-    """The score there; between points it goes in a straight line. Bounds: 0 to 10."""
+    """The score there; between points it is interpolated. Bounds: 0 to 10."""
 
 
 class RequestedToCapacityRatio(_Args, frozen=True):
     shape: list[ShapePoint] = []
-    """The curve from use to score; at least one point."""
+    """The curve from utilization to score; at least one point."""
 
 
 class ScoringStrategy(_Args, frozen=True):
     type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
-    """Favours free nodes, full nodes, or goes by a curve."""
+    """Prefer free nodes, prefer full nodes, or score by a curve."""
     resources: tuple[ResourceWeight, ...] = (ResourceWeight(CPU), ResourceWeight(MEMORY))
     """The resources that count in the score."""
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
-    """The curve, with that `type` only."""
+    """The curve, for `type: RequestedToCapacityRatio` only."""
 
     def problems(self) -> Iterator[str]:
         ratio = self.requested_to_capacity_ratio
@@ -84,11 +85,11 @@ class ScoringStrategy(_Args, frozen=True):
 
 class NodeResourcesFitArgs(_Args, frozen=True):
     ignored_resources: list[str] = []
-    """Extended resources that are not looked at."""
+    """Extended resources to ignore."""
     ignored_resource_groups: list[str] = []
-    """The same by the part before the `/`."""
+    """Groups of extended resources to ignore: the part before the `/`."""
     scoring_strategy: ScoringStrategy = ScoringStrategy()
-    """How it scores."""
+    """How to score nodes."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""
@@ -122,7 +123,7 @@ class NodeResourcesFit:
                 yield from _shortages(resource, wanted, nodes)
 
     def may_help(self, pod: Pod, change: Change) -> bool:
-        """A pod that goes makes room for one more, whatever it asked for."""
+        """A removed pod always makes room for one more, whatever it requested."""
         if change.after is None or change.is_of_taints:
             return True
         wanted = {
@@ -145,7 +146,7 @@ class NodeResourcesFit:
             if not is_counted(resource) or (not wanted and is_scalar(resource)):
                 continue
             capacity = nodes.allocatable(resource)
-            counts = None if nodes.all_have(resource) else capacity > 0  # None: everywhere
+            counts = None if nodes.all_have(resource) else capacity > 0  # None: on all nodes
             whole = capacity if counts is None else np.maximum(capacity, 1)
             used = nodes.sum_up_to(whole, _used(resource, nodes), wanted)
             score = self._share(strategy)(nodes, used, whole)
@@ -179,7 +180,7 @@ class NodeResourcesFit:
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended(resource):
-            # Names that are neither kube's own nor extended do not count at all.
+            # A name that is neither a native nor an extended resource does not count at all.
             return not is_counted(resource)
         group = resource.partition("/")[0]
         return (
@@ -202,7 +203,7 @@ def _shape_problems(shape: Sequence[ShapePoint]) -> Iterator[str]:
 
 
 def _has_grown(wanted: Mapping[str, int], change: Change) -> bool:
-    """Whether a node that holds as much has more of something than before."""
+    """Whether the node is large enough now, and has more of a wanted resource than before."""
     before: Mapping[str, int] = {} if change.before is None else _allocatable(change.before)
     after = _allocatable(change.after)
     return all(after.get(resource, 0) >= amount for resource, amount in wanted.items()) and any(
@@ -218,7 +219,7 @@ def _shortages(resource: str, wanted: int, nodes: Nodes) -> Iterator[Rejection]:
     capacity = nodes.allocatable(resource)
     short = wanted > capacity - nodes.requested(resource)
     reason = f"Insufficient {resource}"
-    # Both are told of also where nothing is short: so reasons keep their order.
+    # Both are yielded even if nothing is short, so that reasons keep their order.
     beyond = short & (wanted > capacity) if np.count_nonzero(short) else short
     yield Rejection(short if beyond is short else short ^ beyond, reason, eviction_helps=True)
     yield Rejection(beyond, reason)
@@ -239,7 +240,7 @@ def _most_allocated(nodes: Nodes, used: IntArray, capacity: IntArray) -> IntArra
 
 
 def _percent(nodes: Nodes, part: IntArray, capacity: IntArray) -> IntArray:
-    """Written over the part, which is no larger than the capacity."""
+    """`part` in percent of the capacity, which is at least as large. Overwrites `part`."""
     large: list[int] = []
     if nodes.are_amounts_large:
         large = np.flatnonzero(part > _LARGEST_TO_MULTIPLY).tolist()

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes only pods that tolerate it."""
+"""NodeUnschedulable: rejects cordoned nodes for pods that do not tolerate them."""
 
 from collections.abc import Iterator
 

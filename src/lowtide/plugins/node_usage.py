@@ -1,6 +1,7 @@
-"""NodeUsage: prefers nodes that use little cpu, or memory, or a mix of both, by metrics-server.
+"""NodeUsage: prefers nodes with low measured use of CPU, memory or a mix of both.
 
-What is measured arrives as a published reading; a node without one counts as average."""
+metrics-server measures it; it arrives as a published reading. A node without a value counts as
+average."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
@@ -33,7 +34,8 @@ from lowtide.readings.usage import (
 
 Columns = Mapping[str, FloatArray]
 
-# By resource: what is measured, what was just placed, and what stands for an unknown share.
+# By resource: the columns of the measured use, of pods just placed, and of the share that stands
+# for an unknown one.
 _COLUMNS: Final = {
     CPU: (CPU_MILLI, EXPECTED_CPU_MILLI, NEUTRAL_CPU_SHARE),
     MEMORY: (MEMORY_BYTES, EXPECTED_MEMORY_BYTES, NEUTRAL_MEMORY_SHARE),
@@ -46,13 +48,13 @@ _MILLION: Final = 10**6
 
 class NodeUsageArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     unit: Literal["share", "millicores"] = "share"
-    """`share` of what is allocatable, or `millicores` of CPU."""
+    """`share` of allocatable, or `millicores` of CPU."""
     cpu: Weight = 1
     """Weight of CPU in the mix."""
     memory: Weight = 0
-    """Weight of memory in the mix; `cpu: 0` and `memory: 1` looks at memory alone."""
+    """Weight of memory in the mix; `cpu: 0` and `memory: 1` uses memory alone."""
     poll_interval_seconds: Duration = msgspec.field(default=15.0, name="pollInterval")
-    """How often metrics-server is asked. Bounds: 1s to 24h."""
+    """How often to query metrics-server. Bounds: 1s to 24h."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""
@@ -67,7 +69,7 @@ class NodeUsageArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
             yield "cpu", "is 0, and so is memory: one of them must be at least 1"
 
     def request(self) -> UsageRequest:
-        """What is to be measured; only right when there are no problems."""
+        """What to measure. Valid only if `problems` finds none."""
         every_seconds = self.poll_interval_seconds
         return UsageRequest(
             every_seconds=every_seconds,
@@ -112,8 +114,8 @@ class NodeUsage(LogsScores):
         yield f"[{self.name}] Nodes final score: [{final}]"
 
     def _distances(self, columns: Columns, nodes: Nodes) -> IntArray | None:
-        """How far below each node's usage the lowest is, plus 1: 1 for the best, others less."""
-        # The neutral value is one for all nodes; there is none while no node has a usage.
+        """The lowest usage of a feasible node, minus this node's usage, plus 1. The best gets 1."""
+        # The neutral value is the same for all nodes, and NaN while no node has a value.
         if np.isnan(columns[NEUTRAL_CPU_MILLI][0]):
             return None
         whole = nodes.everything
@@ -122,7 +124,7 @@ class NodeUsage(LogsScores):
         return lowest - _millicores(columns) + 1
 
     def _used_shares(self, columns: Columns, nodes: Nodes) -> IntArray | None:
-        """In millionths of what is allocatable; a resource that no node tells of is left out."""
+        """Used shares in millionths of allocatable. A resource without any value is left out."""
         counted = {
             resource: weight
             for resource, weight in self._weights.items()
@@ -145,14 +147,14 @@ def _share(resource: str, columns: Columns, nodes: Nodes) -> FloatArray:
 
 
 def _millicores(columns: Columns) -> IntArray:
-    """Used by each node; a node without a usage counts as average."""
+    """Each node's use of CPU; a node without a value counts as average."""
     measured = columns[CPU_MILLI]
     known = np.where(np.isnan(measured), columns[NEUTRAL_CPU_MILLI], measured)
     return _whole(known + columns[EXPECTED_CPU_MILLI])
 
 
 def _millicores_in_words(columns: Columns, position: int | None) -> str:
-    """What is measured, and what else counts."""
+    """The measured use of a node, and the expected use of pods just placed."""
     if not columns or position is None:
         return "unknown"
     fields = (CPU_MILLI, NEUTRAL_CPU_MILLI, EXPECTED_CPU_MILLI)
@@ -172,7 +174,7 @@ def _whole(values: FloatArray) -> IntArray:
 
 
 def _stretched(pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
-    """The best of the feasible nodes to 100, the worst to 0; all to 100 where they are equal."""
+    """The best feasible node gets 100, the worst 0; if all are equal, all get 100."""
     feasible = nodes.feasible
     best, worst = int(raw[feasible].max()), int(raw[feasible].min())
     if best == worst:

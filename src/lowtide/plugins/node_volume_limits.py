@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: no more volumes of a CSI driver on a node than the driver can attach there."""
+"""NodeVolumeLimits: rejects nodes where the pod's volumes would exceed a CSI driver's limit."""
 
 from collections.abc import Iterator
 
@@ -62,7 +62,7 @@ class NodeVolumeLimits:
 
 
 def _missing_claim(pod: Pod, nodes: Nodes) -> str | None:
-    """Why the pod's volumes cannot be counted; other plugins reject such a pod before."""
+    """Why the pod's volumes cannot be counted. Usually another plugin rejects such a pod first."""
     for volume in pod.spec.volumes:
         name = volume.claim_name(pod.name)
         if name is None:
@@ -85,7 +85,8 @@ def _may_have_attached(other: Pod) -> bool:
 def _has_other_volume(
     before: PersistentVolumeClaim | None, after: PersistentVolumeClaim | None
 ) -> bool:
-    """Of a claim that was there, and that other pods may use."""
+    """Whether an existing claim, which other pods may use, was removed or has another volume or
+    class."""
     if before is None or after is None:
         return before is not None
     return (before.spec.volume_name, before.class_name) != (

@@ -1,5 +1,5 @@
-"""PodTopologySpread: keeps pods that belong together evenly spread over zones, hosts or whatever
-a label of nodes tells apart; some constraints reject nodes, others only lower scores."""
+"""PodTopologySpread: spreads matching pods evenly over the domains of a topology key, such as zones
+or hosts. `DoNotSchedule` constraints reject nodes; `ScheduleAnyway` ones only lower scores."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ from lowtide.plugins.taint_toleration import has_untolerated
 
 _UNEVEN = "node(s) didn't match pod topology spread constraints"
 _NO_LABEL = f"{_UNEVEN} (missing required label)"
-# The lowest count where there is no other domain: more than any holds.
+# Stands for the count of a missing other domain: more pods than any domain has.
 _NO_OTHER = 2**31 - 1
 
 
@@ -74,7 +74,7 @@ class PodTopologySpread:
         table = _Table(pod, nodes.everything, constraints)
         is_rejected = np.zeros(len(nodes), np.bool_)
         for constraint in constraints:
-            # The first constraint that a node does not meet says why it is rejected.
+            # A node is rejected for the first constraint that it does not meet.
             lacks_label = (nodes.label_numbers(constraint.topology_key)[0] < 0) & ~is_rejected
             yield Rejection(lacks_label, _NO_LABEL)
             is_rejected |= lacks_label
@@ -90,7 +90,8 @@ class PodTopologySpread:
         if isinstance(change.thing, Node):
             return _may_node_help(hard, change)
         if not own or not isinstance(change.thing, Pod):
-            # Which pods are counted by default is for Services and controllers to say.
+            # Default constraints take their selector from Services and controllers, so any pod may
+            # be counted.
             return not own
         return any(_may_pod_help(given, pod, change) for given in hard)
 
@@ -109,7 +110,7 @@ class PodTopologySpread:
         return raw if has_keys is None else raw * has_keys
 
     def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
-        """The fewest pods are best; a node that was passed over gets 0."""
+        """Fewest pods score best; a node without the needed keys gets 0."""
         has_keys, feasible = None, nodes.feasible
         if not self._is_lenient(pod):
             constraints = self._constraints.constraints_for(pod, nodes, SCHEDULE_ANYWAY)
@@ -126,31 +127,31 @@ class PodTopologySpread:
         return normalized if has_keys is None else normalized * has_keys
 
     def _needed(self, pod: Pod, constraints: Sequence[Constraint]) -> Sequence[Constraint]:
-        """Those whose keys a node must have to be scored."""
+        """The constraints whose keys a node must have to be scored."""
         return () if self._is_lenient(pod) else constraints
 
     def _is_lenient(self, pod: Pod) -> bool:
-        """The built-in defaults go by the labels that a node has, any other constraints pass over
-        nodes that lack one."""
+        """Whether nodes that lack a key are scored too, as with the built-in default constraints.
+        With any other constraints they are not."""
         return self._is_system and not pod.spec.topology_spread_constraints
 
 
 class _Table:
-    """All nodes as one pod's constraints see them: the pods on those that are counted, added up
-    by the value of the topology key. `needed` are the constraints whose keys a node must have."""
+    """The matching pods of all counted nodes, summed by the value of a topology key. A node must
+    have the keys of the `needed` constraints."""
 
     def __init__(self, pod: Pod, nodes: Nodes, needed: Sequence[Constraint]) -> None:
         self.pod = pod
         self._nodes = nodes
         self._has_keys = _has_keys(needed, nodes)
-        self._parted: dict[str, _Parted] = {}  # by key
+        self._parted: dict[str, _Parted] = {}  # by topology key
 
     def with_keys(self, feasible: BoolArray) -> BoolArray:
-        """Which of these nodes have the needed keys."""
+        """The feasible nodes that have the needed keys."""
         return feasible if self._has_keys is None else feasible & self._has_keys
 
     def is_counted(self, constraint: Constraint) -> BoolArray | None:
-        """Which nodes the constraint's policies leave in; None: all."""
+        """The nodes that count under the constraint's policies; None for all."""
         counted = self._has_keys
         if constraint.honors_affinity:
             counted = _both(self._matches_affinity, counted)
@@ -159,7 +160,7 @@ class _Table:
         return counted
 
     def parted(self, constraint: Constraint, nodes: Nodes | None = None) -> "_Parted":
-        """These nodes by the constraint's key, else all of them."""
+        """These nodes by the constraint's key; all nodes if none are given."""
         key = constraint.topology_key
         if nodes is not None and not nodes.is_whole:
             return _Parted.by_key(key, nodes)
@@ -190,12 +191,12 @@ class _Table:
 
 
 class _Parted(NamedTuple):
-    """Nodes as a topology key parts them. A node without the label counts as if it had an empty
-    value, as in kube-scheduler."""
+    """Nodes by the value of a topology key. As in kube-scheduler, a node without the label counts
+    as having an empty value."""
 
-    numbers: Rows  # of each node's value
-    size: int  # how many numbers there may be
-    lacking: BoolArray | None  # the nodes without the label; None where all have it
+    numbers: Rows  # by position: the number of the node's value
+    size: int  # an upper bound of the numbers
+    lacking: BoolArray | None  # the nodes without the label; None if all have it
 
     @classmethod
     def by_key(cls, key: str, nodes: Nodes) -> "_Parted":
@@ -207,27 +208,27 @@ class _Parted(NamedTuple):
         return cls(np.where(lacking, empty, numbers), len(values) + 1, lacking)
 
     def values_of(self, chosen: BoolArray) -> int:
-        """How many values the chosen nodes have."""
+        """The number of different values among the chosen nodes."""
         are_all = np.count_nonzero(chosen) == len(chosen)
         has_any = np.zeros(self.size, np.bool_)
         has_any[self.numbers if are_all else self.numbers[chosen]] = True
         return int(np.count_nonzero(has_any))
 
     def summed(self, amounts: IntArray) -> npt.NDArray[Any]:
-        """What the nodes of each value have together. Floats are what numpy adds up in any case,
-        and it takes long to make them one by one."""
+        """The sum of the amounts by value. bincount needs floats, and converting them all here is
+        faster than letting it convert them."""
         return np.bincount(self.numbers, amounts.astype(np.float64), self.size)
 
 
 def _may_node_help(given: Sequence[TopologySpreadConstraint], change: Change) -> bool:
-    """A node counts where it has all of the keys; its labels and taints may also say so."""
+    """Whether a node with all keys came or went, or any node changed its labels or taints."""
     if change.before is not None and change.after is not None:
         return change.is_relabelled
     return all(each.topology_key in change.thing.labels for each in given)
 
 
 def _may_pod_help(given: TopologySpreadConstraint, pod: Pod, change: Change) -> bool:
-    """Whether another pod counts that did not, or no longer does."""
+    """Whether another pod starts to count, or no longer counts."""
     if pod.namespace != change.thing.namespace:
         return False
 
@@ -247,14 +248,14 @@ def _may_pod_help(given: TopologySpreadConstraint, pod: Pod, change: Change) -> 
 
 
 def _cost(constraint: Constraint, table: _Table, nodes: Nodes, is_scored: BoolArray) -> FloatArray:
-    """What one constraint adds to each node's score, of which the lowest is best: the pods in the
-    node's domain, weighted by how many domains there are; 0 where the node lacks the label."""
+    """What one constraint adds to each node's score (lowest is best): the pods in the node's
+    domain, weighted by the number of domains; 0 if the node lacks the label."""
     parted = table.parted(constraint, nodes)
     if constraint.topology_key == HOSTNAME:
         domains = int(np.count_nonzero(is_scored))
         cost = _weighted(_pods_on(constraint, nodes), domains, constraint)
     else:
-        # Nodes without the label make up one more.
+        # Nodes without the label form one more domain.
         domains = table.parted(constraint).values_of(is_scored)
         cost = _weighted(table.pods_by_value(constraint), domains, constraint).take(parted.numbers)
     if parted.lacking is not None:
@@ -264,12 +265,12 @@ def _cost(constraint: Constraint, table: _Table, nodes: Nodes, is_scored: BoolAr
 
 def _weighted(pods: IntArray, domains: int, constraint: Constraint) -> FloatArray:
     cost: FloatArray = pods * np.float64(math.log(domains + 2))
-    cost += max(constraint.max_skew, 1) - 1  # below 1, where nobody has validated the pod
+    cost += max(constraint.max_skew, 1) - 1  # a pod that was never validated may have less than 1
     return cost
 
 
 def _skew(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray:
-    """By how much each node's domain would exceed the emptiest one with the pod on that node."""
+    """By how many pods each node's domain would exceed the emptiest one, with the pod there."""
     by_value = table.pods_by_value(constraint)
     numbers = table.parted(constraint, nodes).numbers
     pods = by_value[numbers] + int(constraint.matches(table.pod))
@@ -280,7 +281,7 @@ def _skew(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray:
         return pods - (int(known.min()) if has_enough else 0)
     if not has_enough:
         return pods + imagined
-    # In thought only this node's domain changes: the emptiest is that one, or one of the others.
+    # A hypothesis changes only this node's domain, so the emptiest is that one or another one.
     first, second = np.sort(np.append(known, _NO_OTHER))[:2]
     others = np.where(by_value[numbers] == first, second, first)
     lowest: IntArray = np.minimum(by_value[numbers] + imagined, others)
@@ -288,7 +289,7 @@ def _skew(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray:
 
 
 def _imagined_on(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray | None:
-    """What each node's domain gains or loses hypothetically; None where nothing is thought."""
+    """The pods that each node's domain gains or loses hypothetically; None without overlays."""
     if constraint.selection is None:
         return None
     imagined = nodes.hypothetical_matching(constraint.selection)
@@ -305,7 +306,7 @@ def _pods_on(constraint: Constraint, nodes: Nodes) -> IntArray:
 
 
 def _has_keys(constraints: Sequence[Constraint], nodes: Nodes) -> BoolArray | None:
-    """None where all have all of them."""
+    """The nodes that have every key; None if all do."""
     has_keys = None
     for constraint in constraints:
         if not nodes.all_labelled(constraint.topology_key):
@@ -315,7 +316,7 @@ def _has_keys(constraints: Sequence[Constraint], nodes: Nodes) -> BoolArray | No
 
 
 def _both(one: BoolArray | None, other: BoolArray | None) -> BoolArray | None:
-    """Where both are true; None stands for everywhere."""
+    """Where both are true; None stands for all nodes."""
     if one is None or other is None:
         return other if one is None else one
     return one & other

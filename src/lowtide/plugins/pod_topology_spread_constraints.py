@@ -1,5 +1,5 @@
-"""The constraints that PodTopologySpread goes by: the pod's own, or the configuration's defaults
-with a selector from the Services and the controller that the pod belongs to."""
+"""The constraints of PodTopologySpread: the pod's own, or the configuration's defaults with a
+selector from the pod's Services and controller."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ Requirements = tuple[LabelRequirement, ...]
 
 
 class DefaultConstraint(TopologySpreadConstraint, frozen=True):
-    """Nobody fills in what a configuration leaves out."""
+    """A default constraint in a configuration. Unlike in a pod, no API server sets defaults."""
 
     max_skew: int = 0
     when_unsatisfiable: str = ""
 
     def problems(self) -> Iterator[str]:
-        """In kube-scheduler's words, each with its field."""
+        """Each problem with its field, in kube-scheduler's words."""
         if self.max_skew <= 0:
             yield f".maxSkew: Invalid value: {self.max_skew}: not in valid range (0, inf)"
         if not self.topology_key:
@@ -61,10 +61,10 @@ class PodTopologySpreadArgs(
     msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
 ):
     default_constraints: tuple[DefaultConstraint, ...] = ()
-    """For pods without constraints of their own, with `defaultingType: List`; in the form of a
-    pod's `spec.topologySpreadConstraints`, without `labelSelector`."""
+    """Constraints for pods without constraints of their own, if `defaultingType` is `List`. Same
+    form as a pod's `spec.topologySpreadConstraints`, without `labelSelector`."""
     defaulting_type: Literal["System", "List"] = "System"
-    """`System`: at most 3 apart by host and 5 by zone, as a preference; `List`:
+    """`System`: prefer a skew of at most 3 by host and 5 by zone. `List`: use
     `defaultConstraints`."""
 
     @property
@@ -73,7 +73,7 @@ class PodTopologySpreadArgs(
 
     @property
     def constraints(self) -> Sequence[TopologySpreadConstraint]:
-        """What a pod without constraints of its own has."""
+        """The constraints for a pod without its own."""
         return _SYSTEM_CONSTRAINTS if self.is_system else self.default_constraints
 
     def problems(self) -> Iterator[tuple[str, str]]:
@@ -100,8 +100,7 @@ _SYSTEM_CONSTRAINTS = (
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One constraint as it is for one pod; `selection` is None where it has no selector, and
-    matches no pod."""
+    """One constraint for one pod. Without a selector, `selection` is None and no pod matches."""
 
     topology_key: str
     max_skew: int
@@ -112,7 +111,7 @@ class Constraint:
 
     @property
     def counts_pods(self) -> bool:
-        """An empty selector matches every pod, and yet kube-scheduler counts none by it."""
+        """False for an empty selector: it matches every pod, yet kube-scheduler counts none."""
         return self.selection is not None and bool(self.selection.requirements)
 
     def matches(self, pod: Pod) -> bool:
@@ -120,7 +119,7 @@ class Constraint:
 
 
 class Constraints:
-    """The pod's own for an action if it has any constraints at all, else these defaults."""
+    """Returns a pod's own constraints, or these defaults if it has none at all."""
 
     def __init__(self, defaults: Sequence[TopologySpreadConstraint]) -> None:
         self._defaults = {
@@ -140,7 +139,8 @@ class Constraints:
         return self._made(pod, nodes).by_action[action] if self._defaults[action] else []
 
     def _made(self, pod: Pod, nodes: Nodes) -> "_Made":
-        """Pods of one controller come one after the other, and the same is made for all."""
+        """The default constraints for the pod. The last ones are kept, because pods of one
+        controller often follow each other."""
         labels, controller = nodes.selected_by_services(pod), _controller_of(pod, nodes)
         made = self._made_last
         if (
@@ -161,7 +161,7 @@ class Constraints:
 
 
 class _Made(NamedTuple):
-    """Default constraints, and what their selection comes from."""
+    """Default constraints for a pod, and what their selector was made from."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -200,8 +200,8 @@ def _controller_of(pod: Pod, nodes: Nodes) -> Controller | None:
 
 
 def _requirements(labels: Mapping[str, str], controller: Controller | None) -> Requirements:
-    """What the Services that select the pod (all of their `labels`) and its controller ask for, all
-    of it together."""
+    """The requirements of the pod's controller and of the Services that select the pod (`labels`),
+    combined."""
     if controller is None:
         return labels_required(labels)
     if isinstance(controller, ReplicationController):

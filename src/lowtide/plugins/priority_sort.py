@@ -1,4 +1,4 @@
-"""PrioritySort: the pod of higher priority first, then the one that came earlier."""
+"""PrioritySort: sorts the queue by priority, highest first, then by time, earliest first."""
 
 from lowtide.framework.plugin import Queued
 

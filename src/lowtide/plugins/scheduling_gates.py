@@ -1,4 +1,4 @@
-"""SchedulingGates: a pod with gates stays out of the queue until all of them are gone."""
+"""SchedulingGates: keeps a pod out of the queue until all of its scheduling gates are removed."""
 
 from lowtide.framework.plugin import Pod, PodRejection
 

@@ -1,5 +1,5 @@
-"""TaintToleration: rejects nodes with a taint the pod does not tolerate, and prefers nodes with
-few `PreferNoSchedule` taints that it does not tolerate."""
+"""TaintToleration: rejects nodes with a taint that the pod does not tolerate, and prefers nodes
+with few untolerated `PreferNoSchedule` taints."""
 
 from collections.abc import Iterator, Sequence
 
@@ -32,7 +32,7 @@ class TaintToleration:
 
 
 def has_untolerated(pod: Pod, nodes: Nodes) -> BoolArray:
-    """Where a taint keeps the pod away."""
+    """The nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
     return nodes.by_taints(lambda taints: _keep_away(taints, pod)) > 0
 
 

@@ -1,5 +1,5 @@
-"""VolumeBinding: a pod goes where its volumes can be used, or can be found or made; then they are
-reserved for it, and bound before the pod is."""
+"""VolumeBinding: rejects nodes where the pod's volumes can be neither used, found nor provisioned.
+Reserves volumes for the pod, and binds them before the pod is bound."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -44,7 +44,7 @@ class VolumeBindingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkn
     bind_timeout_seconds: int = 600
     """How long a pod waits for its volumes to be bound. Bounds: at least 0."""
     shape: tuple[dict[str, Any], ...] | None = None
-    """Not accepted, as by kube-scheduler without the feature gate StorageCapacityScoring."""
+    """Rejected, as in kube-scheduler without the feature gate StorageCapacityScoring."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """In kube-scheduler's words."""
@@ -107,13 +107,13 @@ class VolumeBinding:
                 return change.is_over(lambda driver: driver.spec.storage_capacity)
             case CSIStorageCapacity():
                 return after is not None and (before is None or _offers_more(before, after))
-        return True  # any volume may be the one, or be what claims are kept from others by
+        return True  # any volume may be the one that the pod or another claim needs
 
     def score(self, pod: Pod, nodes: Nodes) -> None:
-        """Space is no reason to prefer a node: in v1.36 that is switched off."""
+        """No opinion: in v1.36, scoring by storage capacity is off by default."""
 
     def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection | Reserved | None:
-        """The volumes and claims as they are to be from now on."""
+        """Reserve volumes: return the volumes and claims as they will be after binding."""
         if not pod.spec.volumes:
             return None
         claims = claims_of(pod, nodes)
@@ -147,7 +147,7 @@ def _migrated(csi_node: CSINode) -> str | None:
 
 
 def _offers_more(before: CSIStorageCapacity, after: CSIStorageCapacity) -> bool:
-    """Larger volumes, or the same elsewhere."""
+    """Whether it allows larger volumes, or serves another class or other nodes."""
     return (
         largest_volume(after) > largest_volume(before)
         or after.storage_class_name != before.storage_class_name
@@ -156,7 +156,7 @@ def _offers_more(before: CSIStorageCapacity, after: CSIStorageCapacity) -> bool:
 
 
 def _given(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """Promised to the claim; the annotation says that no user did it."""
+    """The volume bound to the claim. The annotation says that a controller did it, not a user."""
     meta = volume.metadata
     reference = ClaimReference(claim.metadata.namespace, claim.name, claim.metadata.uid)
     spec = msgspec.structs.replace(volume.spec, claim_ref=reference)

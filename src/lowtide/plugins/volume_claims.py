@@ -1,5 +1,5 @@
-"""The claims of a pod as VolumeBinding sees them: which have their volumes, and which wait for the
-pod to be placed. And what every plugin about volumes says of claims."""
+"""A pod's claims: those with a volume, and those whose volume is chosen with the pod's node. Also
+the checks and reasons that all volume plugins share."""
 
 from dataclasses import dataclass
 
@@ -17,20 +17,19 @@ _IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
-    """In the order of the pod's volumes."""
+    """Claims in the order of the pod's volumes; `delayed` ones wait for the pod's node."""
 
     bound: tuple[PersistentVolumeClaim, ...]
     delayed: tuple[PersistentVolumeClaim, ...]
 
 
 def has_volumes(pod: Pod) -> bool:
-    """Whether any is one that plugins look at: only then has a plugin about volumes a word on
-    it."""
+    """Whether the pod has a volume that any volume plugin handles."""
     return any(volume.has_source for volume in pod.spec.volumes)
 
 
 def claims_of(pod: Pod, nodes: Nodes) -> PodClaims | str:
-    """A text where the pod cannot run anywhere before its claims have changed."""
+    """The pod's claims; or the reason why it cannot run anywhere until they change."""
     claims = []
     for volume in pod.spec.volumes:
         name = volume.claim_name(pod.name)
@@ -55,7 +54,7 @@ def claims_of(pod: Pod, nodes: Nodes) -> PodClaims | str:
 
 
 def requested_nano(claim: PersistentVolumeClaim) -> int:
-    """How much storage it asks for; QuantityError names the claim."""
+    """The requested storage in billionths of a byte. A QuantityError names the claim."""
     try:
         return parse_nano(claim.spec.resources.requests.get("storage", 0))
     except QuantityError as error:
@@ -74,7 +73,7 @@ def _problem(claim: PersistentVolumeClaim) -> str | None:
 
 
 def _is_delayed(claim: PersistentVolumeClaim, nodes: Nodes) -> bool:
-    """Whether its volume is chosen with the pod's node; one that names its volume is not."""
+    """Whether its volume is chosen with the pod's node; never if the claim names a volume."""
     storage_class = nodes.objects(StorageClass).get(("", claim.class_name))
     return (
         not claim.spec.volume_name

@@ -1,5 +1,5 @@
-"""Finds volumes for a pod's claims on every node at once: those they are bound to, available ones
-of their class, or a class that can make them there. VolumeBinding filters and reserves by it."""
+"""Finds volumes for a pod's claims on all nodes at once: bound volumes, available ones of the
+class, or a class that can provision them. VolumeBinding calls it to filter and to reserve."""
 
 from dataclasses import dataclass, field
 
@@ -26,11 +26,11 @@ _AVAILABLE = "Available"
 
 @dataclass(slots=True)
 class FoundVolumes:
-    """By position: why a node is rejected; where none of it holds, what would be used there."""
+    """By position: why the node is rejected, or else which volumes would be used there."""
 
     is_mismatched: BoolArray  # a bound volume cannot be used there
-    lacks_volumes: BoolArray  # no volume is available, and none can be made
-    lacks_space: BoolArray  # one can be made, and is too large
+    lacks_volumes: BoolArray  # no volume is available, and none can be provisioned
+    lacks_space: BoolArray  # a volume can be provisioned, but the storage has too little space
     is_lost: BoolArray  # a bound volume does not exist
     volumes: list[PersistentVolume] = field(default_factory=list)
     chosen: list[tuple[PersistentVolumeClaim, IntArray]] = field(default_factory=list)
@@ -41,7 +41,7 @@ class FoundVolumes:
         return self.is_mismatched | self.lacks_volumes | self.lacks_space | self.is_lost
 
     def bindings_at(self, position: int) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
-        """The available volumes that claims would be given."""
+        """The claims that would be bound to available volumes, with these."""
         return [
             (claim, self.volumes[numbers[position]])
             for claim, numbers in self.chosen
@@ -49,7 +49,7 @@ class FoundVolumes:
         ]
 
     def made_at(self, position: int) -> list[PersistentVolumeClaim]:
-        """The claims that volumes would be made for."""
+        """The claims whose volumes would be provisioned."""
         return [claim for claim, is_made in self.made if is_made[position]]
 
 
@@ -58,7 +58,7 @@ def find_volumes(claims: PodClaims, nodes: Nodes) -> FoundVolumes:
 
 
 def can_be_used(volume: PersistentVolume, nodes: Nodes) -> BoolArray:
-    """By position: where the volume's affinity lets it be used."""
+    """By position: whether the volume's affinity allows its use."""
     return _Finding(nodes).has_access(volume)
 
 
@@ -72,11 +72,11 @@ class _Finding:
             lacks_space=np.zeros(len(nodes), np.bool_),
             is_lost=np.zeros(len(nodes), np.bool_),
         )
-        self._numbers: dict[str, int] = {}  # of volumes, by name
+        self._numbers: dict[str, int] = {}  # by volume name: its position in `found.volumes`
 
     def run(self, claims: PodClaims) -> FoundVolumes:
         self._check_bound(claims)
-        # Where a claim's volume is being made for another node, nothing else is looked at.
+        # If a claim's volume is being provisioned for one node, every other node is rejected.
         is_open = np.ones(len(self._nodes), np.bool_)
         for claim in claims.delayed:
             if claim.selected_node is not None:
@@ -91,10 +91,10 @@ class _Finding:
         self._check_made(wanted)
         return self._found
 
-    # Claims that have a volume.
+    # Bound claims.
 
     def _check_bound(self, claims: PodClaims) -> None:
-        """A node is rejected by the first volume that does not fit."""
+        """Reject each node for the first volume that it cannot use."""
         is_open = np.ones(len(self._nodes), np.bool_)
         for claim in claims.bound:
             volume = self._nodes.objects(PersistentVolume).get(("", claim.spec.volume_name))
@@ -114,16 +114,16 @@ class _Finding:
         is_migrated = self._nodes.volumes.is_migrated(migration.plugin)
         return np.where(is_migrated, self._places.has_access(affinity), has_access)
 
-    # Volumes that are available.
+    # Available volumes.
 
     def _choose(self, claim: PersistentVolumeClaim, is_open: BoolArray) -> IntArray:
-        """The number of the smallest volume that fits, for each node that is open."""
+        """By position: the number of the smallest volume that fits, for nodes in `is_open`."""
         earlier = [numbers for _, numbers in self._found.chosen]
         chosen = np.full(len(self._nodes), _NO_VOLUME, np.int64)
         is_wanted = is_open.copy()
         mine, others = self._candidates(claim)
         for volume in mine:
-            # Nothing but this volume will do where it has not been given away.
+            # Where no earlier claim took this volume, the claim accepts no other one.
             number = self._number(volume)
             is_free = np.logical_and.reduce([is_wanted, *(each != number for each in earlier)])
             has_access = self._places.has_access(volume.spec.node_affinity)
@@ -148,8 +148,8 @@ class _Finding:
     def _candidates(
         self, claim: PersistentVolumeClaim
     ) -> tuple[list[PersistentVolume], list[PersistentVolume]]:
-        """Those that were promised to the claim, and those that anybody may have; smallest first,
-        equal ones by name."""
+        """The volumes reserved for the claim, and those free for any claim. Smallest first, equal
+        ones by name."""
         mine: list[tuple[int, str, PersistentVolume]] = []
         others: list[tuple[int, str, PersistentVolume]] = []
         wanted = requested_nano(claim)
@@ -175,10 +175,10 @@ class _Finding:
             self._found.volumes.append(volume)
         return number
 
-    # Volumes that can be made.
+    # Volumes to provision.
 
     def _check_made(self, wanted: list[tuple[PersistentVolumeClaim, BoolArray]]) -> None:
-        """A node is rejected by the first claim that no volume can be made for."""
+        """Reject each node for the first claim that it cannot provision a volume for."""
         is_open = np.ones(len(self._nodes), np.bool_)
         for claim, is_wanted in wanted:
             is_asked = is_open & is_wanted
@@ -234,7 +234,7 @@ def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _capacity_nano(volume: PersistentVolume) -> int:
-    """A volume whose size cannot be read fits no claim."""
+    """The volume's size; -1 if it is invalid, so that the volume fits no claim."""
     try:
         return parse_nano(volume.spec.capacity.get("storage", 0))
     except QuantityError:
@@ -242,7 +242,7 @@ def _capacity_nano(volume: PersistentVolume) -> int:
 
 
 def largest_volume(capacity: CSIStorageCapacity) -> int:
-    """In bytes; below 0 where it is not told."""
+    """In bytes; -1 if it is unknown."""
     told = capacity.maximum_volume_size
     if told is None:
         told = capacity.capacity

@@ -1,5 +1,6 @@
-"""VolumeRestrictions: a disk that pods name themselves cannot be on a node twice, unless all read
-only; and a claim that is for one pod alone (ReadWriteOncePod) cannot have two."""
+"""VolumeRestrictions: rejects nodes where another pod uses the same disk (named in the pod itself),
+unless its kind allows several readers and all mount it read-only. Also rejects a pod with a
+ReadWriteOncePod claim that another pod uses."""
 
 from collections.abc import Iterator
 
@@ -61,7 +62,7 @@ class VolumeRestrictions:
     def may_help(self, pod: Pod, change: Change) -> bool:
         before, after = change.before, change.after
         match change.thing:
-            case Node():  # one that goes takes its pods along
+            case Node():  # a removed node takes its pods along
                 return before is None or after is None or change.is_of_taints
             case PersistentVolumeClaim() as claim if before is None:
                 return uses_claim(pod, claim)
@@ -74,7 +75,7 @@ class VolumeRestrictions:
 
 
 def _claim_names(pod: Pod) -> Iterator[str]:
-    """Ephemeral volumes are for one pod by nature."""
+    """The claims that the pod names. Ephemeral volumes always belong to one pod."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             yield volume.persistent_volume_claim.claim_name
@@ -90,8 +91,8 @@ def _claims_for_one_pod(pod: Pod, nodes: Nodes) -> set[str]:
 
 
 def _uses_of(claims: set[str], pod: Pod, nodes: Nodes, *, is_asked: bool) -> IntArray:
-    """How many of the claims are used by pods of any node, as each node sees it: pods that are
-    imagined on it count for it alone, by the name of their claims only, as in kube-scheduler."""
+    """By position: how many of the claims are used by pods on any node. Hypothetical pods count for
+    their own node only, and by claim name alone, as in kube-scheduler."""
     everywhere = sum(
         any(
             True
@@ -101,7 +102,7 @@ def _uses_of(claims: set[str], pod: Pod, nodes: Nodes, *, is_asked: bool) -> Int
         for name in claims
     )
     uses = np.full(len(nodes), everywhere, np.int64)
-    if everywhere or is_asked:  # else kube-scheduler does not ask this plugin any more
+    if everywhere or is_asked:  # otherwise kube-scheduler skips this plugin
         for position, imagined, times in nodes.hypothetical_pods():
             uses[position] += times * sum(name in claims for name in _claim_names(imagined))
     return uses
@@ -119,7 +120,7 @@ def _is_taken(disk: Volume, nodes: Nodes) -> BoolArray:
 
 
 def _is_in_the_way(other: Pod, pod: Pod) -> bool:
-    """Or would be, if a claim of that name is for one pod alone."""
+    """True also for a claim of both pods, even if it is not known to be ReadWriteOncePod."""
     if not set(_claim_names(pod)).isdisjoint(_claim_names(other)):
         return True
     return any(
@@ -130,7 +131,7 @@ def _is_in_the_way(other: Pod, pod: Pod) -> bool:
 
 
 def _conflict(disk: Volume, other: Volume) -> bool:
-    """Of two volumes that name the same disk."""
+    """Whether two volumes that name the same disk exclude each other."""
     if disk.gce_persistent_disk and other.gce_persistent_disk:
         return not (disk.gce_persistent_disk.read_only and other.gce_persistent_disk.read_only)
     if disk.iscsi and other.iscsi:

@@ -1,4 +1,4 @@
-"""VolumeZone: a volume whose labels name a zone or a region is used by nodes of that zone only."""
+"""VolumeZone: rejects nodes outside the zone or region that a volume's labels name."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from lowtide.plugins.volume_claims import has_volumes, not_found, uses_claim
 
 _ELSEWHERE = "node(s) had no available volume zone"
 
-# Labels of volumes, and those of nodes that may stand for them.
+# Older labels of volumes, and the newer node labels that match them too.
 _NEWER = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
@@ -38,7 +38,7 @@ _BETWEEN_ZONES = "__"
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where one label of a volume says that it is."""
+    """A zone or region label of a volume, and the values that it allows."""
 
     key: str
     values: tuple[str, ...]
@@ -63,7 +63,7 @@ class VolumeZone:
         is_there = np.ones(len(nodes), np.bool_)
         for place in places:
             is_there &= _is_at(place, nodes)
-        # A cluster without such labels has but one zone.
+        # A node without any such label is accepted, as in a cluster with a single zone.
         has_place = np.logical_or.reduce([nodes.label_numbers(key)[0] >= 0 for key in _KEYS])
         yield Rejection(has_place & ~is_there, _ELSEWHERE)
 
@@ -82,7 +82,7 @@ class VolumeZone:
 
 
 def _places(pod: Pod, nodes: Nodes) -> list[_Place] | str:
-    """Of the pod's volumes; or why they cannot be told."""
+    """The places of the pod's volumes; or why they are not known."""
     found: list[_Place] = []
     for source in (each.persistent_volume_claim for each in pod.spec.volumes):
         if source is None:
@@ -96,7 +96,8 @@ def _places(pod: Pod, nodes: Nodes) -> list[_Place] | str:
 
 
 def _volume_of(claim_name: str, namespace: str, nodes: Nodes) -> PersistentVolume | str | None:
-    """None while the claim waits for its first pod; a text where it should have one."""
+    """The claim's volume. None while the claim waits for its first consumer; the reason if a volume
+    is missing."""
     if not claim_name:
         return "PersistentVolumeClaim had no name"
     claim = nodes.objects(PersistentVolumeClaim).get((namespace, claim_name))

@@ -245,7 +245,7 @@ class DecisionWriter(msgspec.Struct, frozen=True):
         found = dict(self._verdict.rejections_at(np.flatnonzero(is_reported)))
         for row, rejection in fit.rejected.items():
             if is_reported[row]:
-                also = self._verdict.rejections_besides(row, rejection.plugin)
+                also = self._verdict.other_rejections(row, rejection.plugin)
                 found[row] = replace(rejection, also=also)
         return {state.names[row]: found[row] for row in sorted(found)}
 
@@ -292,18 +292,18 @@ class _Helpers(msgspec.Struct, frozen=True):
         return points
 
     def remedied(
-        self, decision: Decision, promised: Mapping[int, NodeRejection]
+        self, decision: Decision, also_rejected: Mapping[int, NodeRejection]
     ) -> ExtenderDialogue[Decision]:
         """The decision with what postFilter plugins can do for the pod. As in filtering,
         rejections that give way with time do so only if nothing else is left."""
         if decision.node_count == 0:
             return decision
-        found = self._post_filtered(decision, promised, -math.inf)
+        found = self._post_filtered(decision, also_rejected, -math.inf)
         again_after = decision.gives_way_after
         for waited in self._verdict.waits:
             if found is None or found.answer.eviction is not None or again_after < math.inf:
                 break
-            later = self._post_filtered(decision, promised, waited)
+            later = self._post_filtered(decision, also_rejected, waited)
             if waited <= self._waited_seconds:
                 found = later
             elif later is not None and later.answer.eviction is not None:
@@ -321,14 +321,14 @@ class _Helpers(msgspec.Struct, frozen=True):
         )
 
     def _post_filtered(
-        self, decision: Decision, promised: Mapping[int, NodeRejection], waited_seconds: float
+        self, decision: Decision, also_rejected: Mapping[int, NodeRejection], waited_seconds: float
     ) -> PostFilterOutcome | None:
         context = PostFilterContext(
             decision.pod,
             self._verdict,
             profile=self._profile,
             asking=self._asking,
-            promised=promised,
+            also_rejected=also_rejected,
             turn=self._turn,
             gives_way_after=decision.gives_way_after,
             waited_seconds=waited_seconds,

@@ -10,7 +10,7 @@ from lowtide.cluster.columns import BoolArray
 from lowtide.framework.asking import UNTIMED, Asking
 from lowtide.framework.decision import NodeRejection
 from lowtide.framework.verdict import Verdict
-from lowtide.framework.what_if import rejections_beside
+from lowtide.framework.what_if import rejections_with_nominated
 from lowtide.objects.pod import Pod
 
 
@@ -41,7 +41,7 @@ def feasibility(
     """`among` limits the rows to these; None means all."""
     state, feasible = verdict.state, verdict.feasible
     rivals = state.nominations.preceding(pod)
-    rejected = {} if rivals is None else rejections_beside(rivals, verdict, asking=asking)
+    rejected = {} if rivals is None else rejections_with_nominated(rivals, verdict, asking=asking)
     if rejected or among is not None:
         feasible = _less(feasible, rejected, among)
     count = int(np.count_nonzero(feasible))
@@ -52,7 +52,9 @@ def feasibility(
         return Feasibility(feasible, count, rejected, is_narrowed=bool(is_narrowed))
     later = rejected
     if rivals is not None:
-        later = rejections_beside(rivals, verdict, waited_seconds=waited_seconds, asking=asking)
+        later = rejections_with_nominated(
+            rivals, verdict, waited_seconds=waited_seconds, asking=asking
+        )
     feasible = _less(verdict.feasible_after(waited_seconds), later, among)
     count = int(np.count_nonzero(feasible))
     return Feasibility(feasible, count, rejected, has_given_way=True, is_narrowed=True)

@@ -42,7 +42,7 @@ def _check_contract(plugin: Any) -> None:
         raise PluginError(f"a plugin of the class {type(plugin).__name__} has no `name`")
     broken = broken_contract(type(plugin)) or broken_options(plugin)
     if broken is not None:
-        text = f"the plugin {plugin.name} is no plugin: {broken}"
+        text = f"plugin {plugin.name} breaks the contract: {broken}"
         raise PluginError(text, plugin_name=plugin.name)
 
 
