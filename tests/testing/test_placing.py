@@ -198,14 +198,14 @@ class OneReading(Quiet):
         ),
         pytest.param(
             Once(),
-            "plugin Quiet breaks the contract: its `retry_on` is (1,); it must be changes joined by "
-            "|, such as NODE | PODS",
+            "plugin Quiet breaks the contract: its `retry_on` is (1,); it must be changes joined "
+            "by |, such as NODE | PODS",
             id="retried on no number",
         ),
         pytest.param(
             OneReading(),
-            "plugin Quiet breaks the contract: its `readings` must be several, such as a tuple, not "
-            "PrometheusQuery",
+            "plugin Quiet breaks the contract: its `readings` must be several, such as a tuple, "
+            "not PrometheusQuery",
             id="with a single reading",
         ),
     ],
