@@ -149,9 +149,9 @@ class Ranking(Evaluation):
         """Rank as if exactly these nodes were feasible. Nothing of the result is kept."""
         scored = list(self._scored_among(feasible, asking))
         active = self._active([number for number, _, _ in scored])
-        signature = len(scored), len(feasible)
-        raw = np.array([each for _, each, _ in scored], np.int64).reshape(signature)
-        normalized = np.array([each for *_, each in scored], np.int64).reshape(signature)
+        shape = len(scored), len(feasible)
+        raw = np.array([each for _, each, _ in scored], np.int64).reshape(shape)
+        normalized = np.array([each for *_, each in scored], np.int64).reshape(shape)
         totals = np.array(active.weights, np.int64) @ normalized if scored else _FOR_NOTHING
         return RankedAmong(np.where(feasible, totals, -1), active, raw, normalized)
 
