@@ -48,6 +48,19 @@ def test_columns_are_kept_true() -> None:
     assert gpus(state) == {"unknown": (5, 3), "b": (8, 2), "c": (2, 0), "a": (1, 0)}
 
 
+def test_what_pods_request_stays_true_while_the_table_grows_and_shrinks() -> None:
+    state = make_state([], [make_pod("huge", on="0", cpu=str(LARGEST)), make_pod("more", on="0")])
+    for number in range(200):  # more than the first columns have room for
+        state.add_node(make_node(str(number)))
+        state.place(make_pod(f"pod-{number}", on=str(number), cpu=f"{number + 1}m"))
+    assert state.nodes().requested("cpu").tolist() == [LARGEST, *range(2, 201)]
+    state.remove_pod("default/huge")
+    for number in range(150, 200):
+        state.remove_node(str(number))
+    assert state.nodes().requested("cpu").tolist() == list(range(1, 151))
+    assert state.nodes().nonzero_requested("cpu").tolist()[:2] == [101, 2]
+
+
 def columns_of(state: ClusterState) -> int:
     return len(list(state.pod_totals.requested)) + len(list(state.allocatable_amounts.amounts))
 
