@@ -261,7 +261,7 @@ def test_resources_agree_with_twins_of_unbounded_integers(
         "type": kind,
         "resources": [{"name": name, "weight": weight} for name, weight in weights.items()],
         "requestedToCapacityRatio": {
-            "signature": [{"utilization": used, "score": score} for used, score in signature]
+            "shape": [{"utilization": used, "score": score} for used, score in signature]
         },
     }
     nodes = faces(data.draw, *cluster)

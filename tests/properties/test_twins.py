@@ -349,7 +349,7 @@ def test_scores_by_resources_agree(
         "type": kind,
         "resources": [{"name": name, "weight": weight} for name, weight in weights.items()],
         "requestedToCapacityRatio": {
-            "signature": [{"utilization": used, "score": score} for used, score in signature]
+            "shape": [{"utilization": used, "score": score} for used, score in signature]
         },
     }
     plugin = NodeResourcesFit(msgspec.convert({"scoringStrategy": strategy}, NodeResourcesFitArgs))
