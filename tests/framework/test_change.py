@@ -23,9 +23,9 @@ from lowtide.framework.change import (
     Change,
     changes_by_binding,
     node_change,
+    nomination_dropped,
     object_change,
     pod_change,
-    promise_dropped,
     wakes_on,
 )
 from lowtide.objects.kinds import Namespace
@@ -150,7 +150,7 @@ def test_a_pod_that_goes_makes_room() -> None:
 def test_a_dropped_promise_helps_only_those_that_matter_no_more() -> None:
     pod = make_pod(priority=7)
     want = Change(PODS | READING, "AssignedPodDelete", pod, highest_priority=7)
-    assert promise_dropped(pod) == want
+    assert nomination_dropped(pod) == want
 
 
 def test_other_objects_are_called_by_their_kind() -> None:
@@ -188,7 +188,7 @@ HAPPENS = {
     "a node changes": node_change(PLAIN, make_node(labels={"a": "b"})),
     "a pod comes": pod_change(None, POD),
     "a pod goes": pod_change(POD, None),
-    "a promise is dropped": promise_dropped(POD),
+    "a promise is dropped": nomination_dropped(POD),
     "an object comes": object_change(None, NAMESPACE),
     "a reading is published": READING_PUBLISHED,
 }

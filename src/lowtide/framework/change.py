@@ -108,7 +108,7 @@ def changes_by_binding(before: PlacedPod | None, after: PlacedPod) -> Iterator[C
         yield pod_change(before.pod, after.pod)
 
 
-def promise_dropped(pod: Pod) -> Change:
+def nomination_dropped(pod: Pod) -> Change:
     """A pod is no longer nominated to a node. This helps only pods of its priority or lower."""
     what, priority = PODS | READING, pod.spec.priority
     return Change(what, "AssignedPodDelete", pod, highest_priority=priority)

@@ -113,20 +113,20 @@ def reasons_against(
 
 
 def rejections_with_nominated(
-    rivals: PrecedingPods,
+    preceding: PrecedingPods,
     verdict: Verdict,
     *,
     waited_seconds: float = NOT_AT_ALL,
     asking: Asking = UNTIMED,
 ) -> dict[int, NodeRejection]:
     """The rejections by row if each node also had the pods nominated to it that have the same or a
-    higher priority (`rivals`). Nodes that a pre-filter left out are not judged.
+    higher priority (`preceding`). Nodes that a pre-filter left out are not judged.
 
     By default no rejection gives way, because the waiting time is not known.
     """
-    nodes = rivals.with_them(verdict.state.nodes())
+    nodes = preceding.with_them(verdict.state.nodes())
     if verdict.narrowed_to is not None:
-        excluded = [verdict.is_excluded(row) for row in rivals.rows.tolist()]
+        excluded = [verdict.is_excluded(row) for row in preceding.rows.tolist()]
         nodes = nodes.take(np.flatnonzero(~np.array(excluded, np.bool_)))
     rows = nodes.rows.tolist()
     rejections = what_if(verdict, asking).rejections(nodes, waited_seconds)

@@ -276,27 +276,27 @@ def _skew(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray:
     pods = by_value[numbers] + int(constraint.matches(table.pod))
     known = by_value[table.has_nodes_by_value(constraint)]
     has_enough = len(known) >= constraint.min_domains
-    imagined = _imagined_on(constraint, table, nodes)
-    if imagined is None:
+    hypothetical = _hypothetical_on(constraint, table, nodes)
+    if hypothetical is None:
         return pods - (int(known.min()) if has_enough else 0)
     if not has_enough:
-        return pods + imagined
+        return pods + hypothetical
     # A hypothesis changes only this node's domain, so the emptiest is that one or another one.
     first, second = np.sort(np.append(known, _NO_OTHER))[:2]
     others = np.where(by_value[numbers] == first, second, first)
-    lowest: IntArray = np.minimum(by_value[numbers] + imagined, others)
-    return pods + imagined - lowest
+    lowest: IntArray = np.minimum(by_value[numbers] + hypothetical, others)
+    return pods + hypothetical - lowest
 
 
-def _imagined_on(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray | None:
+def _hypothetical_on(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray | None:
     """The pods that each node's domain gains or loses hypothetically; None without overlays."""
     if constraint.selection is None:
         return None
-    imagined = nodes.hypothetical_matching(constraint.selection)
-    if imagined is None:
+    hypothetical = nodes.hypothetical_matching(constraint.selection)
+    if hypothetical is None:
         return None
     counted = table.is_counted(constraint)
-    return imagined if counted is None else imagined * counted[nodes.rows]
+    return hypothetical if counted is None else hypothetical * counted[nodes.rows]
 
 
 def _pods_on(constraint: Constraint, nodes: Nodes) -> IntArray:

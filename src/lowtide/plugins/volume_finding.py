@@ -243,10 +243,10 @@ def _capacity_nano(volume: PersistentVolume) -> int:
 
 def largest_volume(capacity: CSIStorageCapacity) -> int:
     """In bytes; -1 if it is unknown."""
-    told = capacity.maximum_volume_size
-    if told is None:
-        told = capacity.capacity
+    limit = capacity.maximum_volume_size
+    if limit is None:
+        limit = capacity.capacity
     try:
-        return -1 if told is None else units(parse_nano(told))
+        return -1 if limit is None else units(parse_nano(limit))
     except QuantityError:
         return -1

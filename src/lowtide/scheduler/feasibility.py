@@ -40,8 +40,10 @@ def feasibility(
 ) -> Feasibility:
     """`among` limits the rows to these; None means all."""
     state, feasible = verdict.state, verdict.feasible
-    rivals = state.nominations.preceding(pod)
-    rejected = {} if rivals is None else rejections_with_nominated(rivals, verdict, asking=asking)
+    preceding = state.nominations.preceding(pod)
+    rejected = (
+        {} if preceding is None else rejections_with_nominated(preceding, verdict, asking=asking)
+    )
     if rejected or among is not None:
         feasible = _less(feasible, rejected, among)
     count = int(np.count_nonzero(feasible))
@@ -51,9 +53,9 @@ def feasibility(
         )
         return Feasibility(feasible, count, rejected, is_narrowed=bool(is_narrowed))
     later = rejected
-    if rivals is not None:
+    if preceding is not None:
         later = rejections_with_nominated(
-            rivals, verdict, waited_seconds=waited_seconds, asking=asking
+            preceding, verdict, waited_seconds=waited_seconds, asking=asking
         )
     feasible = _less(verdict.feasible_after(waited_seconds), later, among)
     count = int(np.count_nonzero(feasible))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.change import Change, promise_dropped
+from lowtide.framework.change import Change, nomination_dropped
 from lowtide.framework.decision import Decision
 from lowtide.objects.pod import Pod, signature_of
 from lowtide.scheduler.pods import PendingPod, Pods
@@ -52,7 +52,7 @@ class Nominations:
         if node_name:
             pod = self._state.nominated()[node_name][uid]
             self._state.drop_nomination(uid)
-            self._wake(promise_dropped(pod), now)
+            self._wake(nomination_dropped(pod), now)
 
     def take_back(self, uid: str, now: float) -> None:
         """Remove the nomination for a pod of higher priority, whose action `Evict` writes that."""

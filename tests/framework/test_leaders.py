@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowtide.framework.ranking import Leaders
+from lowtide.framework.leaders import Leaders
 
 RANKS = st.lists(st.integers(-1, 4), min_size=1, max_size=60).filter(lambda ranks: max(ranks) >= 0)
 
