@@ -885,7 +885,7 @@ def said_by_indexes(state: ClusterState) -> dict[str, Any]:
         said[f"users of {name}"] = sorted((at, pod.uid) for at, pod in users)
     for name in ("static", "made"):
         said[f"volumes of {name}"] = sorted(table.volumes.of_class(name))
-    nominated = state.nominations.preceding(make_pod("any", priority=-9))
+    nominated = state.nominated_pods.preceding(make_pod("any", priority=-9))
     said["nominated"] = nominated and {
         row: sorted(placed.pod.uid for placed in pods) for row, pods in nominated.by_row.items()
     }

@@ -29,7 +29,7 @@ from lowtide.cluster.indexes.index import Index, handlers
 from lowtide.cluster.indexes.labels import LabelColumns
 from lowtide.cluster.indexes.ledgers import Ledgers
 from lowtide.cluster.indexes.node_columns import NodeColumns
-from lowtide.cluster.indexes.nominations import Nominations
+from lowtide.cluster.indexes.nominated_pods import NominatedPods
 from lowtide.cluster.indexes.pod_totals import PodTotals
 from lowtide.cluster.indexes.pods_matching import PodsMatching
 from lowtide.cluster.indexes.service_selectors import ServiceSelectors
@@ -80,7 +80,7 @@ class ClusterState(Table):
         )
         self.service_selectors = self._register(ServiceSelectors(self))
         self.ledgers = self._register(Ledgers(self, self._reading_changed))
-        self.nominations = self._register(Nominations(self))
+        self.nominated_pods = self._register(NominatedPods(self))
 
         self._node_added_handlers = handlers(self._indexes, Index.node_added)
         self._node_changed_handlers = handlers(self._indexes, Index.node_changed)
@@ -113,11 +113,11 @@ class ClusterState(Table):
 
     def nominated(self) -> Mapping[str, Mapping[str, Pod]]:
         """Pending pods that have a nominated node, by node name and uid."""
-        return self.nominations.by_node
+        return self.nominated_pods.by_node
 
     def nomination_of(self, uid: str) -> str:
         """The node that this pending pod is nominated to, or an empty string."""
-        return self.nominations.node_name(uid)
+        return self.nominated_pods.node_name(uid)
 
     @property
     def pod_count(self) -> Column:
@@ -230,7 +230,7 @@ class ClusterState(Table):
             raise ValueError(
                 f"cannot assume pod {pod.key} on {node_name}: it is already on {before.node_name}"
             )
-        self.nominations.drop(pod.uid)
+        self.nominated_pods.drop(pod.uid)
         footprint = self._footprints.footprint(pod)
         self._add_pod(PlacedPod(pod, node_name, footprint, is_assumed=True), signature)
 
@@ -254,10 +254,10 @@ class ClusterState(Table):
         return placed
 
     def nominate(self, pod: Pod, node_name: str) -> None:
-        self.nominations.nominate(pod, node_name)
+        self.nominated_pods.nominate(pod, node_name)
 
     def drop_nomination(self, uid: str) -> None:
-        self.nominations.drop(uid)
+        self.nominated_pods.drop(uid)
 
     # Events about other objects.
 

@@ -67,8 +67,8 @@ class Scores:
         self.raw[rows] = raw
 
     def put_one_as_given(self, raw: int, row: int, feasible: BoolArray) -> int:
-        """Keep one row's raw score if it needs no scaling. Return by how much the row's total
-        changes. This is the hot path: placing a pod changes one row."""
+        """Keep one row's raw score if it needs no scaling. Return the weighted gain: by how
+        much the row's total changes. This is the hot path: placing a pod changes one row."""
         self.raw[row] = raw
         if not 0 <= raw <= MAX_SCORE:
             if feasible[row]:

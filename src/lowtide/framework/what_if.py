@@ -13,7 +13,7 @@ import numpy as np
 
 from lowtide.cluster.changes import depends_on_pods
 from lowtide.cluster.columns import BoolArray, Rows
-from lowtide.cluster.indexes.nominations import PrecedingPods
+from lowtide.cluster.indexes.nominated_pods import PrecedingPods
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import UNTIMED, Asking
@@ -198,7 +198,7 @@ class PostFilterContext:
 
     @cached_property
     def _rivals(self) -> PrecedingPods | None:
-        return self._state.nominations.preceding(self._pod)
+        return self._state.nominated_pods.preceding(self._pod)
 
     def _with_nominated(self, nodes: Nodes) -> tuple[Rows, Nodes]:
         """The positions with nominated pods of the same or a higher priority; and these positions

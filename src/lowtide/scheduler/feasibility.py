@@ -40,7 +40,7 @@ def feasibility(
 ) -> Feasibility:
     """`among` limits the rows to these; None means all."""
     state, feasible = verdict.state, verdict.feasible
-    preceding = state.nominations.preceding(pod)
+    preceding = state.nominated_pods.preceding(pod)
     rejected = (
         {} if preceding is None else rejections_with_nominated(preceding, verdict, asking=asking)
     )

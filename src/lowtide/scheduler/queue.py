@@ -113,7 +113,8 @@ class Queue:
         self._enter(record, Stage.UNSCHEDULABLE, because=ATTEMPT_FAILED)
 
     def retry(self, record: PendingPod, now: float) -> None:
-        """An error that is not the pod's fault: try the pod again after a backoff."""
+        """An error that is not the pod's fault: try the pod again after a backoff that grows with
+        its errors in a row, not with its unschedulable attempts."""
         record.rejected_by = frozenset()
         record.error_count += 1
         self._back_off(record, record.error_count, now)

@@ -24,7 +24,8 @@ class ByNode(Generic[K]):
         return self._numbers.group(key)
 
     def replace(self, node_name: str, before: Iterable[K], after: Mapping[K, int]) -> None:
-        """Replace the numbers of a node. `before` are the keys for which it had numbers."""
+        """Replace the numbers of a node, in the columns too. `before` are the keys for which it had
+        numbers; a key that is not in `after` then has the number 0."""
         row = self._table.row_of(node_name)
         for key in before:
             if key not in after:

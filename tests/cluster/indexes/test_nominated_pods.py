@@ -18,7 +18,7 @@ def cluster(**nominated: Any) -> ClusterState:
 
 def preceding(state: ClusterState, **pod: Any) -> dict[str, list[str]]:
     """By node, of a pod of priority 5."""
-    found = state.nominations.preceding(make_pod(**{"priority": 5, **pod}))
+    found = state.nominated_pods.preceding(make_pod(**{"priority": 5, **pod}))
     if found is None:
         return {}
     nodes = found.with_them(state.nodes())
@@ -90,9 +90,9 @@ def test_a_pod_that_moves_between_nodes_with_others_is_seen() -> None:
 def test_what_a_pod_takes_is_worked_out_once() -> None:
     state = cluster(x=(5, "a"))
     pod = make_pod(priority=5)
-    before = state.nominations.preceding(pod)
+    before = state.nominated_pods.preceding(pod)
     state.nominate(make_pod("y", priority=5), "b")
-    after = state.nominations.preceding(pod)
+    after = state.nominated_pods.preceding(pod)
     assert before is not None
     assert after is not None
     assert after.by_row[0][0] is before.by_row[0][0]

@@ -49,7 +49,7 @@ class PrecedingPods:
         return found
 
 
-class Nominations(Index):
+class NominatedPods(Index):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self.by_node: Groups[str, str, Pod] = Groups()  # by node name, then uid
