@@ -302,6 +302,6 @@ def test_an_answer_in_which_the_plugins_had_no_say_is_told(
     record = DecisionRecord.from_kept(keeping.ring.note(decided, START, is_on))
     Journal(Path("decisions")).write([record])
     said = run("explain", "web", "--decisions-file", "decisions").output
-    why = "the plugins had no say: the plugins took longer than 5 ms"
+    why = "neutral answer: the plugins took longer than 5 ms"
     assert said.startswith(f"default/web: {why}{words}")
     assert said.count("no say") == 1

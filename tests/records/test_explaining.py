@@ -126,7 +126,7 @@ def test_a_pod_that_has_a_node_needs_no_remedy() -> None:
 @pytest.mark.parametrize(
     "known",
     [
-        pytest.param({"neutral_reason": "too late"}, id="where the plugins had no say"),
+        pytest.param({"neutral_reason": "too late"}, id="where the answer was neutral"),
         pytest.param({"actual_node": "a"}, id="where another scheduler has placed it"),
     ],
 )

@@ -1,4 +1,5 @@
-"""NetworkTraffic: prefers nodes with little network traffic, and keeps pods off hot nodes.
+"""NetworkTraffic: prefers nodes with little network traffic, and keeps pods off hot nodes: those
+whose used share of a link is above the hard threshold.
 
 Traffic arrives as a published reading; the expected traffic of pods placed since is added. By
 default a node without a fresh reading counts as average.

@@ -198,7 +198,7 @@ class DecisionLine(msgspec.Struct, frozen=True, kw_only=True):
 def _message(decided: Decided) -> str | None:
     """Why there is no node."""
     if decided.neutral:
-        return f"the plugins had no say: {decided.neutral}"
+        return f"neutral answer: {decided.neutral}"
     decision = decided.decision
     return None if decision.node_name is not None else decision.fit_error_final
 

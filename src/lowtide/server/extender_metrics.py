@@ -23,7 +23,7 @@ class ExtenderMetrics:
         )
         self._neutral = Counter(
             "lowtide_extender_neutral_answers_total",
-            "Answers in which the plugins had no say; slow: they took longer than the budget, "
+            "Answers in which no plugin counted; slow: they took longer than the budget, "
             "failed: Lowtide itself had a problem",
             ("verb", "reason"),
             registry=registry,
@@ -38,7 +38,7 @@ class ExtenderMetrics:
         )
         self._plugin_errors = Counter(
             "lowtide_extender_plugin_errors_total",
-            "Answers in which a plugin had no say because it failed, by plugin",
+            "Answers without a plugin that failed, by plugin",
             ("plugin",),
             registry=registry,
         )
