@@ -291,9 +291,7 @@ def test_a_pod_that_fits_nowhere_and_has_a_node_is_told(run: Run) -> None:
         pytest.param("node-1", ", it is on node-1 (asked to filter, ", id="with where it went"),
     ],
 )
-def test_a_neutral_answer_is_reported(
-    is_on: str | None, words: str, run: Run
-) -> None:
+def test_a_neutral_answer_is_reported(is_on: str | None, words: str, run: Run) -> None:
     keeping = Keeping(make_node("node-1"))
     decision = Decision(make_pod("web"), "lowtide", None, node_count=1, feasible_count=1)
     decided = Decided(
