@@ -216,7 +216,7 @@ def told_by(
     for way in WAYS:
         teller.deploy(way)
     for way in WAYS:
-        told[way.name]["refusal"] = teller.rejection(way)
+        told[way.name]["rejection"] = teller.rejection(way)
         assert teller.is_pending(way)
     teller.label("k8s-node1")
     for way in WAYS:

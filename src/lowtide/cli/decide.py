@@ -36,7 +36,7 @@ def decide(
 
     SCENARIOS are JSON lines (also gzipped), one scenario each, or a YAML file of ordinary
     manifests: nodes, bound pods, and the pods to place. A scenario's own configuration wins over
-    --config. What cannot be read is told on stderr, and the exit status is then 1.
+    --config. Lines that cannot be read are reported on stderr, and the exit status is then 1.
     """
     with reported_in_one_sentence():
         decider = Decider(make_registry(plugins), read_config(config_file))

@@ -30,7 +30,7 @@ from lowtide.cli.running import run, stop_on_signals
     help="Port of the page, on this machine only. [default: any that is free]",
 )
 def demo(for_seconds: float | None, plain: bool, page_port: int) -> None:
-    """Shows the main job on one machine, with nothing to install.
+    """Shows what Lowtide does on one machine, with nothing to install.
 
     No cluster and no Prometheus are needed: there is an embedded cluster of 12 nodes with links of
     1, 10 and 25 Gb/s, traffic that shifts from node to node, and the same scheduler as in

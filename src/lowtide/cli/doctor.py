@@ -61,10 +61,10 @@ def doctor(
     prometheus_address: str | None,
     output: str,
 ) -> None:
-    """Checks the way of the metrics and says how to fix it.
+    """Checks that metrics reach the scheduler and shows how to fix what is missing.
 
     From the exporters to the scores: prints for each node which series matched by which label, its
-    devices, link speed, age and verdict; then each fault, with lines to paste that fix it. Reads
+    devices, link speed, age and state; then each fault, with lines to paste that fix it. Reads
     only; permission to list nodes is enough. Exit status 0: no fault was found.
     """
     start_logging(0, "text")
