@@ -3,8 +3,11 @@ plugins, bind, and wait for the watch to confirm. Used by the machine."""
 
 import sys
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
+from lowtide.cluster.changes import is_same_to_plugins
+from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import UNTIMED, Asking, ask
 from lowtide.framework.change import pod_change
@@ -19,9 +22,12 @@ from lowtide.framework.plugin import (
     Wait,
 )
 from lowtide.framework.what_if import reasons_against
+from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.actions import Action, Bind, Decided, LookUpBinding, WriteKubeEvent
-from lowtide.scheduler.events import BindingEnded, BindingLookedUp, PermitAnswered
+from lowtide.scheduler.events import BindingEnded, BindingLookedUp, Event, PermitAnswered
 from lowtide.scheduler.failures import Failures, rejected_after_all
 from lowtide.scheduler.object_events import ObjectEvents
 from lowtide.scheduler.pods import ASSUMED, Deadline, PendingPod, Pods, Stage, memory_of
@@ -268,11 +274,16 @@ class BindingCycle:
             if record is not None and record.stage in ASSUMED:
                 record.is_doubtful = True
 
-    def objection_to(self, uid: str) -> str | None:
+    def objection_to(self, uid: str, held: Iterable[Event]) -> str | None:
         """Why the pod must not be bound to its node any more; None if it may. Rejections that give
-        way with time do not count: they may have given way in the decision."""
+        way with time do not count: they may have given way in the decision. `held` are events that
+        are not applied yet; if one changes the node, nobody can tell whether the pod still fits."""
         record = self._pods.by_uid.get(uid)
-        if record is None or record.stage is not Stage.BINDING or not record.is_doubtful:
+        if record is None or record.stage is not Stage.BINDING:
+            return None
+        if any(self._changes_node(event, record) for event in held):
+            return f"node {record.node_name} is changing"
+        if not record.is_doubtful:
             return None
         row = self._state.row_of(record.node_name)
         if row is None:
@@ -282,6 +293,32 @@ class BindingCycle:
             record.is_doubtful = False
             return None
         return f"node {record.node_name} has changed meanwhile: {', '.join(reasons)}"
+
+    def _changes_node(self, event: Event, record: PendingPod) -> bool:
+        """Whether others change the pod's node in a way that plugins can see. A pod that leaves it
+        only makes room."""
+        match event:
+            case Deleted(object=Node() as node):
+                return node.name == record.node_name
+            case Added(object=Node() as node) | Modified(object=Node() as node):
+                row = self._state.row_of(node.name)
+                return node.name == record.node_name and (
+                    row is None or not is_same_to_plugins(self._state.node_at(row), node)
+                )
+            case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
+                return (
+                    pod.spec.node_name == record.node_name
+                    and pod.uid != record.uid
+                    and not pod.has_ended
+                    and not self._is_placed_like(pod)
+                )
+        return False
+
+    def _is_placed_like(self, pod: Pod) -> bool:
+        """Whether it is known on its node, assumed or bound, with the same needs."""
+        before = self._state.placed(pod.uid)
+        after = PlacedPod(pod, pod.spec.node_name, footprint_of(pod), is_assumed=False)
+        return before is not None and before.is_same_except_labels(after)
 
     def _reasons_against(self, record: PendingPod, row: int) -> tuple[str, ...]:
         """The plugins' reasons against the node, as if the pod were not assumed there."""

@@ -150,7 +150,8 @@ class Machine:
     def objection_to(self, pod: Pod) -> str | None:
         """Why the binding that is about to be sent must not be: others changed the node after the
         decision. None if it may be sent."""
-        return self._binding.objection_to(pod.uid)
+        held = () if self._paused is None else self._paused.held
+        return self._binding.objection_to(pod.uid, held)
 
     def step(self, event: Event, now: float) -> list[Action]:
         if self._paused is not None and not isinstance(event, ExtendersAnswered):
@@ -304,7 +305,11 @@ class Machine:
         cycle, self._paused = self._paused, None
         if cycle is None:
             return []
-        actions = self._go_on(cycle, answer, now)
+        if any(_is_taken_away(cycle.record.uid, event) for event in cycle.held):
+            cycle.dialogue.close()
+            actions = []
+        else:
+            actions = self._go_on(cycle, answer, now)
         if self._paused is None:
             for event in cycle.held:
                 actions += self.step(event, now)
@@ -329,3 +334,13 @@ class Machine:
         except PluginError as error:
             self._failed_hints.setdefault(error.plugin_name, str(error))
             return True
+
+
+def _is_taken_away(uid: str, event: Event) -> bool:
+    """Whether the event says that the pod is gone, or bound by somebody else."""
+    match event:
+        case Deleted(object=Pod() as pod):
+            return pod.uid == uid
+        case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
+            return pod.uid == uid and (pod.has_ended or bool(pod.spec.node_name))
+    return False
