@@ -3,9 +3,12 @@
 import pytest
 from tests.scheduler.conftest import (
     OUTCOME_BOUND,
+    OUTCOME_ERROR,
+    OUTCOME_GONE,
     Bench,
     binds,
     default_profile,
+    kinds,
     on,
     small_node,
 )
@@ -13,7 +16,8 @@ from tests.scheduler.conftest import (
 from lowtide.framework.plugin import BindOutcome, Nodes, Pod, Wait
 from lowtide.framework.profile import Profile
 from lowtide.objects.events import Added, Deleted, Modified
-from lowtide.scheduler.events import Event, PermitAnswered
+from lowtide.scheduler.binding_cycle import CONFIRMED_WITHIN_SECONDS
+from lowtide.scheduler.events import BindingLookedUp, Event, PermitAnswered
 from lowtide.testing import make_node, make_pod
 
 POD = make_pod("web", cpu="500m")
@@ -142,3 +146,76 @@ def test_the_pod_that_was_not_bound_is_placed_elsewhere() -> None:
     assert (bench.on_node("node-a"), bench.on_node("node-b")) == ({"theirs": False}, {"web": True})
     bench.confirm(on(POD, "node-b"), "node-b")
     assert bench.lengths == {}
+
+
+EACH_FAILURE = pytest.mark.parametrize(
+    "outcome",
+    [
+        pytest.param(OUTCOME_ERROR, id="an error"),
+        pytest.param(OUTCOME_GONE, id="it was gone then"),
+    ],
+)
+NO_LONGER_BOUND: list[list[Event]] = [
+    [Modified(on(POD, "node-a")), Modified(POD)],  # the API server was restored from a backup
+    [Deleted(POD), Added(POD)],
+]
+EACH_RETURN = pytest.mark.parametrize("events", NO_LONGER_BOUND, ids=["bound", "deleted"])
+
+
+def returned(events: list[Event]) -> Bench:
+    """The watch shows the pod bound or gone, and then without a node, before its binding ends."""
+    bench = Bench(small_node())
+    bench.place(POD)
+    bench.give(*events)
+    assert bench.on_node("node-a") == {"web": True}
+    return bench
+
+
+@EACH_RETURN
+@EACH_FAILURE
+def test_a_pod_that_is_pending_again_is_tried_again_when_its_binding_fails(
+    events: list[Event], outcome: BindOutcome
+) -> None:
+    bench = returned(events)
+    bench.end("web", outcome)
+    assert (bench.on_node("node-a"), bench.lengths) == ({}, {"backoff": 1})
+    bench.pass_time(60)
+    assert binds(bench.take_turns()) == [("web", "node-a")]
+
+
+@EACH_RETURN
+def test_a_pod_that_is_pending_again_is_looked_up_when_its_binding_succeeds(
+    events: list[Event],
+) -> None:
+    bench = returned(events)
+    bench.end("web")
+    bench.pass_time(CONFIRMED_WITHIN_SECONDS)
+    assert kinds(bench.take_turns()) == ["LookUpBinding"]
+    bench.give(BindingLookedUp(POD.uid, OUTCOME_ERROR))
+    assert (bench.on_node("node-a"), bench.lengths) == ({}, {"backoff": 1})
+
+
+@EACH_RETURN
+def test_a_pod_that_is_pending_again_is_judged_again_before_it_is_bound(
+    events: list[Event],
+) -> None:
+    bench = Bench(small_node())
+    bench.place(POD)
+    bench.give(events[0], Deleted(POD), Added(make_pod("other", cpu="600m")))
+    assert binds(bench.take_turns()) == [("other", "node-a")]
+    bench.give(events[1])
+    assert bench.machine.objection_to(POD) == FULL
+
+
+def test_a_pod_that_went_and_came_and_went_is_not_tried_again() -> None:
+    bench = returned([Deleted(POD), Added(POD)])
+    bench.delete(POD)
+    bench.end("web", OUTCOME_ERROR)
+    assert (bench.on_node("node-a"), bench.lengths) == ({}, {})
+
+
+def test_a_pod_of_another_scheduler_that_is_pending_again_is_not_counted() -> None:
+    bench, theirs = Bench(small_node()), make_pod("theirs", cpu="1", scheduler_name="other")
+    bench.give(Added(on(theirs, "node-a")), Modified(theirs))
+    assert bench.on_node("node-a") == {}
+    bench.place(POD)

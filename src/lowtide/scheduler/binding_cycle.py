@@ -188,7 +188,7 @@ class BindingCycle:
             return []
         if event.outcome.error is not None:
             return self._not_bound(record, event.outcome, event.outcome.error, now)
-        record.decision = None
+        record.decision, record.is_back = None, False
         self._state.known_objects.settle(event.uid)
         note = f"Successfully assigned {record.pod.key} to {record.node_name}"
         name = record.profile.scheduler_name
@@ -201,13 +201,20 @@ class BindingCycle:
             self._pods.move(record, Stage.NOT_PENDING)
         return [WriteKubeEvent(record.pod, "Normal", "Scheduled", "Binding", note, name)]
 
+    def still_pending(self, record: PendingPod) -> None:
+        """The watch shows the pod without a node. If it showed it bound or gone before, the pod is
+        assumed again until its binding ends."""
+        if self._state.placed(record.uid) is None:
+            self._state.assume(record.pod, record.node_name)
+            record.is_doubtful = record.is_back = True
+
     def _not_bound(
         self, record: PendingPod, outcome: BindOutcome, error: str, now: float
     ) -> list[Action]:
-        placed = self._state.placed(record.uid)
+        placed, is_gone = self._state.placed(record.uid), outcome.is_gone and not record.is_back
         errors = [error, *self.take_back(record, now)]
         self._queue.wake(pod_change(record.pod, None), now)
-        if placed is None or not placed.is_assumed or outcome.is_gone:
+        if placed is None or not placed.is_assumed or is_gone:
             self._pods.move(record, Stage.NOT_PENDING)
             return []
         return self._failures.error(record, "; ".join(errors), now)
@@ -218,7 +225,8 @@ class BindingCycle:
         for assumed, watched in self._state.known_objects.forget(record.uid):
             self._objects.object_changed(assumed, watched, now)
         self._state.forget(record.uid)
-        record.decision, record.node_name, record.is_doubtful = None, "", False
+        record.decision, record.node_name = None, ""
+        record.is_doubtful = record.is_back = False
         record.memories = {}
         return errors
 

@@ -155,7 +155,8 @@ class Machine:
 
     def step(self, event: Event, now: float) -> list[Action]:
         if self._paused is not None and not isinstance(event, ExtendersAnswered):
-            self._paused.held.append(event)
+            if not isinstance(event, Turn):  # the pod has its turn still
+                self._paused.held.append(event)
             return []
         match event:
             case Turn():
@@ -181,23 +182,24 @@ class Machine:
     # Pod events of the watch.
 
     def pod_pending(self, pod: Pod, now: float) -> None:
-        profile = self.profiles.get(pod.spec.scheduler_name)
-        if profile is None:
-            return
         uid = pod.uid
         record, placed = self.pods.by_uid.get(uid), self.state.placed(uid)
-        if record is not None and record.stage in ASSUMED:
-            record.update(pod)
-            if pod.is_terminating and record.stage is Stage.WAITING:
-                self._no_longer_pending(record, now)
-            return
-        if placed is not None:
+        if placed is not None and not placed.is_assumed:
             # The API server went back to an older state, in which the pod has no node yet.
             self.state.remove_pod(uid)
             self.queue.wake(pod_change(placed.pod, None), now)
+        if record is not None and record.stage in ASSUMED:
+            record.update(pod)
+            self._binding.still_pending(record)
+            if pod.is_terminating and record.stage is Stage.WAITING:
+                self._no_longer_pending(record, now)
+            return
         if record is not None:
             self._nominations.pod_changed(record, pod, now)
             self.queue.update(record, pod, now)
+            return
+        profile = self.profiles.get(pod.spec.scheduler_name)
+        if profile is None:
             return
         if pod.status.nominated_node_name or self.state.nominated():
             self._nominations.pod_added(pod, now)

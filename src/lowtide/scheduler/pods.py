@@ -109,6 +109,7 @@ class PendingPod:
     decision: Decision | None = None
     node_name: str = ""  # where it is assumed
     is_doubtful: bool = False  # whether others changed its node after it was chosen
+    is_back: bool = False  # whether the watch showed it bound or gone, and then without a node
     memories: dict[str, Any] = field(default_factory=dict)  # by plugin: kept since its `reserve`
     deadlines: dict[str, "Deadline"] = field(default_factory=dict)  # by what they wait for
 
