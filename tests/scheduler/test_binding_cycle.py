@@ -7,18 +7,19 @@ from tests.scheduler.conftest import (
     OUTCOME_GONE,
     Bench,
     binds,
+    default_plugins,
     default_profile,
     kinds,
     on,
     small_node,
 )
 
-from lowtide.framework.plugin import BindOutcome, Nodes, Pod, Wait
+from lowtide.framework.plugin import BindOutcome, Nodes, Pod, Rejection, Wait
 from lowtide.framework.profile import Profile
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.scheduler.binding_cycle import CONFIRMED_WITHIN_SECONDS
 from lowtide.scheduler.events import BindingLookedUp, Event, PermitAnswered
-from lowtide.testing import make_node, make_pod
+from lowtide.testing import make_node, make_pod, make_profile
 
 POD = make_pod("web", cpu="500m")
 FULL = "node node-a has changed meanwhile: Insufficient cpu"
@@ -219,3 +220,53 @@ def test_a_pod_of_another_scheduler_that_is_pending_again_is_not_counted() -> No
     bench.give(Added(on(theirs, "node-a")), Modified(theirs))
     assert bench.on_node("node-a") == {}
     bench.place(POD)
+
+
+class Stumbles:
+    """Raises at these methods, once it is told to."""
+
+    def __init__(self, *methods: str) -> None:
+        self.name = "Stumbles"
+        self.methods: tuple[str, ...] = methods
+        self.is_broken = False
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> None:
+        self._raise("pre_filter")
+
+    def filter(self, pod: Pod, nodes: Nodes) -> list[Rejection]:
+        self._raise("filter")
+        return []
+
+    def _raise(self, method: str) -> None:
+        if self.is_broken and method in self.methods:
+            raise RuntimeError("it has stumbled")
+
+
+EACH_METHOD = pytest.mark.parametrize("method", ["pre_filter", "filter"])
+
+
+def broken(method: str, cpu: str) -> tuple[Bench, Stumbles]:
+    """A plugin before the others fails at the second look, after a pod of `cpu` has come."""
+    plugin = Stumbles(method)
+    bench = Bench(small_node(), profiles=[make_profile([plugin, *default_plugins()])])
+    bench.place(POD)
+    bench.give(foreign("theirs", cpu))
+    plugin.is_broken = True
+    return bench, plugin
+
+
+@EACH_METHOD
+def test_a_plugin_that_fails_at_the_second_look_does_not_silence_the_others(method: str) -> None:
+    bench, _ = broken(method, "600m")
+    assert bench.machine.objection_to(POD) == FULL
+
+
+@EACH_METHOD
+def test_a_plugin_that_fails_at_the_second_look_does_not_object_but_leaves_the_doubt(
+    method: str,
+) -> None:
+    bench, plugin = broken(method, "100m")
+    record = bench.machine.pods.by_uid[POD.uid]
+    assert (bench.machine.objection_to(POD), record.is_doubtful) == (None, True)
+    plugin.is_broken = False
+    assert (bench.machine.objection_to(POD), record.is_doubtful) == (None, False)

@@ -25,6 +25,7 @@ from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import NOT_AT_ALL, Rejections
 from lowtide.framework.verdict import Verdict
 from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import QuantityError
 
 
 class WhatIf:
@@ -95,18 +96,43 @@ def reasons_against(
     pod: Pod, row: int, profile: Profile, state: ClusterState, *, waited_seconds: float
 ) -> tuple[str, ...]:
     """The reasons of the first plugin that rejects the pod on this row; empty if it fits. Filters
-    judge only this row. Rejections that give way to a pod that has waited so long do not count."""
-    concerned, rows = profile.concerned_by(pod), np.array([row])
-    pre_filters = PreFilters(concerned.pre_filters.plugins, state, pod)
+    judge only this row. Rejections that give way to a pod that has waited so long do not count.
+    An error of a plugin is raised only if no other plugin rejects the pod."""
+    concerned, error = profile.concerned_by(pod), None
+    questions = [
+        *((_pre_filter_reasons, plugin) for plugin in concerned.pre_filters.plugins),
+        *((_filter_reasons, plugin) for plugin in concerned.filters.plugins),
+    ]
+    for reasons_of_one, plugin in questions:
+        try:
+            if reasons := reasons_of_one(plugin, pod, row, state, waited_seconds):
+                return reasons
+        except (PluginError, QuantityError) as raised:
+            error = error or raised
+    if error is not None:
+        raise error
+    return ()
+
+
+def _pre_filter_reasons(
+    plugin: Any, pod: Pod, row: int, state: ClusterState, waited_seconds: float
+) -> tuple[str, ...]:
+    pre_filters = PreFilters((plugin,), state, pod)
     pre_filters.start_again(state.count)
     pre_filters.refresh(ChangedRows(state, NEVER, UNTIMED))
     if pre_filters.pod_rejection is not None:
         return (pre_filters.pod_rejection[1].reason,)
-    if pre_filters.leaves_out(rows)[0]:
+    if pre_filters.leaves_out(np.array([row]))[0]:
         return pre_filters.exclusion_at(row).reasons
-    filters = [(plugin, None) for plugin in concerned.filters.plugins]
-    one = state.nodes().take(rows)
-    for rejections, _, stands in WhatIf(pod, filters, state).still_rejecting(one, waited_seconds):
+    return ()
+
+
+def _filter_reasons(
+    plugin: Any, pod: Pod, row: int, state: ClusterState, waited_seconds: float
+) -> tuple[str, ...]:
+    one = state.nodes().take(np.array([row]))
+    asked = WhatIf(pod, [(plugin, None)], state)
+    for rejections, _, stands in asked.still_rejecting(one, waited_seconds):
         if stands[0]:
             return rejections.as_node_rejection(0).reasons
     return ()

@@ -296,7 +296,10 @@ class BindingCycle:
         row = self._state.row_of(record.node_name)
         if row is None:
             return f"node {record.node_name} is gone"
-        reasons = self._reasons_against(record, row)
+        try:
+            reasons = self._reasons_against(record, row)
+        except (PluginError, QuantityError):
+            return None  # a plugin that fails is no reason against the node, but the doubt stays
         if not reasons:
             record.is_doubtful = False
             return None
@@ -330,16 +333,13 @@ class BindingCycle:
 
     def _reasons_against(self, record: PendingPod, row: int) -> tuple[str, ...]:
         """The plugins' reasons against the node, as if the pod were not assumed there."""
-        try:
-            return reasons_against(
-                record.pod,
-                row,
-                record.profile,
-                self._state.without(record.uid),
-                waited_seconds=_LONG_ENOUGH_SECONDS,
-            )
-        except (PluginError, QuantityError):
-            return ()  # a plugin that fails is no reason against the node
+        return reasons_against(
+            record.pod,
+            row,
+            record.profile,
+            self._state.without(record.uid),
+            waited_seconds=_LONG_ENOUGH_SECONDS,
+        )
 
 
 def _is_looked_up(record: PendingPod) -> bool:
