@@ -76,7 +76,7 @@ class Machine:
         }
         first = next(iter(profiles.values()))  # all profiles have the same queueSort plugin
         (sorter,) = first.plugins_for_point("queueSort")
-        self.pods = Pods(sorter.sort_key)
+        self.pods = Pods(sorter)
         self.queue = Queue(
             self.pods,
             may_help=self._may_help,
@@ -262,6 +262,8 @@ class Machine:
         if pod.is_terminating:
             self.pods.move(record, Stage.NOT_PENDING)
             return [failure_event(pod, f"skip schedule deleting pod: {pod.key}")]
+        if record.sort_error:
+            return self._failures.error(record, record.sort_error, now)
         if pod.status.nominated_node_name or self.state.nominated():
             pod = self._nominations.applied_to(pod)
         asking = Asking(profile.clock)

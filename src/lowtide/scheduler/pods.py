@@ -5,16 +5,18 @@ The machine and its parts share the records. Only `Pods.move` changes a record's
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
 from typing import Any, Generic, Protocol, TypeVar
 
+from lowtide.framework.asking import ask
 from lowtide.framework.decision import Decision
-from lowtide.framework.plugin import Queued
+from lowtide.framework.plugin import PluginError, QueueSortPlugin
 from lowtide.framework.profile import Profile
 from lowtide.objects.pod import Pod, signature_of
+from lowtide.objects.quantity import QuantityError
 
 _FEW_ENTRIES = 64
 
@@ -69,7 +71,6 @@ ASSUMED = frozenset({Stage.WAITING, Stage.BINDING, Stage.UNCONFIRMED})
 # Unschedulable pods that are woken together: the changes that wake them (bits), the plugins that
 # rejected them, and their signature.
 Group = tuple[int, frozenset[str], bytes]
-SortKey = Callable[[Queued], Any]
 
 
 @dataclass(slots=True)
@@ -98,6 +99,7 @@ class PendingPod:
     unschedulable_count: int = 0
     error_count: int = 0
     backoff_until: float = 0.0
+    sort_error: str = ""  # why it has no sort key; its next turn fails with this
     rejected_by: frozenset[str] = frozenset()  # the plugins that rejected it in its last attempt
     retry_on: int = 0  # bits of the changes that may help it
     parked_until: float = 0.0  # while it is unschedulable
@@ -147,8 +149,8 @@ class Deadline:
 class Pods:
     """All records: by uid, by stage and by deadline."""
 
-    def __init__(self, sort_key: SortKey) -> None:
-        self._sort_key = sort_key
+    def __init__(self, sorter: QueueSortPlugin) -> None:
+        self._sorter = sorter
         self.by_uid: dict[str, PendingPod] = {}
         self.counts = dict.fromkeys(Stage, 0)  # pending pods, by stage
         numbers = count(1)
@@ -169,12 +171,12 @@ class Pods:
     def move(self, record: PendingPod, stage: Stage) -> None:
         """The only place where a stage changes. Moving a pod to its own stage sorts it anew, after
         its sort key may have changed."""
-        before, record.entry = record.stage, 0
+        before, heap = record.stage, self._heaps.get(stage)
+        if stage is not before and stage not in TRANSITIONS[before]:
+            raise ValueError(f"pod {record.pod.key} cannot go from {before.value} to {stage.value}")
+        key = None if heap is None else self._key(record)
+        record.entry = 0
         if stage is not before:
-            if stage not in TRANSITIONS[before]:
-                raise ValueError(
-                    f"pod {record.pod.key} cannot go from {before.value} to {stage.value}"
-                )
             record.stage = stage
             self.counts[before] -= 1
             self.counts[stage] += 1
@@ -184,15 +186,22 @@ class Pods:
                 self._leave_group(record)
             elif record.deadlines:
                 self._end_deadlines(record)
-        heap = self._heaps.get(stage)
         if heap is not None:
-            key = self._sort_key(record)
             heap.push(key if stage is Stage.ACTIVE else (record.backoff_until, key), record)
         elif stage is Stage.UNSCHEDULABLE:
             record.group = (record.retry_on, record.rejected_by, record.signature)
             self.unschedulable.setdefault(record.group, {})[record.uid] = record
         elif stage is Stage.NOT_PENDING:
             del self.by_uid[record.uid]
+
+    def _key(self, record: PendingPod) -> tuple[Any, ...]:
+        """A pod whose sort key fails comes first: its turn reports the error."""
+        try:
+            key, record.sort_error = ask(self._sorter, "sort_key", record), ""
+        except (PluginError, QuantityError) as error:
+            record.sort_error = str(error)
+            return (0,)
+        return (1, key)
 
     def _leave_group(self, record: PendingPod) -> None:
         group = self.unschedulable[record.group]
