@@ -3,7 +3,7 @@ plugins, bind, and wait for the watch to confirm. Used by the machine."""
 
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any
 
 from lowtide.cluster.changes import is_same_to_plugins
@@ -23,6 +23,7 @@ from lowtide.framework.plugin import (
 )
 from lowtide.framework.what_if import reasons_against
 from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.objects.kinds import KIND_OF
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
@@ -77,20 +78,32 @@ class BindingCycle:
             )
         except (PluginError, QuantityError) as error:
             self.take_back(record, now)
-            return self._failures.error(record, str(error), now)
-        if rejection is not None:
-            self.take_back(record, now)
-            rejected = rejected_after_all(*rejection, decision)
-            actions = self._failures.no_node(record, rejected, asking, now)
+            actions = self._failures.error(record, str(error), now)
         else:
-            actions = [Decided(decision, record.attempts, record.first_seen_at, asking.spent)]
-            if waits:
-                self._wait(record, waits, now)
-            else:
-                actions.append(self._bind(record))
+            actions = self._go_on(record, decision, rejection, waits, asking, now)
         for answer in answers:
             actions += self.permit_answered(answer, now)
         return actions
+
+    def _go_on(
+        self,
+        record: PendingPod,
+        decision: Decision,
+        rejection: tuple[str, str] | None,
+        waits: dict[str, float],
+        asking: Asking,
+        now: float,
+    ) -> list[Action]:
+        """The plugins were asked: the pod is rejected, waits or is bound."""
+        if rejection is not None:
+            self.take_back(record, now)
+            rejected = rejected_after_all(*rejection, decision)
+            return self._failures.no_node(record, rejected, asking, now)
+        decided = Decided(decision, record.attempts, record.first_seen_at, asking.spent)
+        if waits:
+            self._wait(record, waits, now)
+            return [decided]
+        return [decided, self._bind(record)]
 
     def _reserve(self, record: PendingPod, asking: Asking) -> tuple[str, str] | None:
         """The first plugin that rejects the pod, and its reason. The objects that plugins reserve
@@ -100,11 +113,11 @@ class BindingCycle:
             answer, _ = asking.observed(
                 self._state, plugin, "reserve", record.pod, record.node_name, nodes
             )
-            if isinstance(answer, PodRejection):
+            if isinstance(answer, PodRejection) and isinstance(answer.reason, str):
                 return plugin.name, answer.reason
             if isinstance(answer, Reserved):
                 record.memories[plugin.name] = answer.memory
-                if objects := tuple(answer.objects):
+                if objects := _reserved_objects(plugin, answer):
                     self._state.known_objects.assume(record.uid, objects)
             elif answer is not None:
                 raise PluginError(
@@ -347,10 +360,32 @@ def _is_looked_up(record: PendingPod) -> bool:
     return record.stage is Stage.UNCONFIRMED and not record.deadlines
 
 
+def _reserved_objects(plugin: Any, answer: Reserved) -> tuple[Any, ...]:
+    try:
+        objects = tuple(answer.objects)
+    except Exception as error:
+        text = f"{plugin.name}.reserve answers with objects that cannot be read: {error!r}"
+        raise PluginError(text, plugin_name=plugin.name) from error
+    for each in objects:
+        if type(each) not in KIND_OF:
+            raise PluginError(
+                f"{plugin.name}.reserve answers with the object {each!r}; "
+                "it must be of one of the plugin's kinds",
+                plugin_name=plugin.name,
+            )
+    return objects
+
+
 def _is_permit_answer(answer: Any) -> bool:
     if isinstance(answer, Wait):
         return isinstance(answer.seconds, int | float) and answer.seconds >= 0
-    return isinstance(answer, Allow | Reject) and not isinstance(answer.also, str)
+    if isinstance(answer, Reject) and not isinstance(answer.reason, str):
+        return False
+    return (
+        isinstance(answer, Allow | Reject)
+        and isinstance(answer.also, Set)
+        and all(isinstance(uid, str) for uid in answer.also)
+    )
 
 
 def _duration(seconds: float) -> str:
