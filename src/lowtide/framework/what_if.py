@@ -19,7 +19,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import UNTIMED, Asking
 from lowtide.framework.decision import NodeRejection
 from lowtide.framework.evaluation import NEVER, ChangedRows
-from lowtide.framework.plugin import PluginError, PostFiltered
+from lowtide.framework.plugin import Eviction, PluginError, PostFiltered
 from lowtide.framework.pre_filters import PreFilters
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import NOT_AT_ALL, Rejections
@@ -258,6 +258,13 @@ def post_filtered(
                 f"{plugin.name}.post_filter returned {answer!r}; it must be a PostFiltered",
                 plugin_name=plugin.name,
             )
+        if not _has_right_types(answer):
+            raise PluginError(
+                f"{plugin.name}.post_filter returned {answer!r}; it must be a PostFiltered with "
+                "a string as `reason`, a node name or None as `nominated_node_name`, an Eviction "
+                "or None as `eviction` and Evictions as `candidates`, with Pods as victims",
+                plugin_name=plugin.name,
+            )
         if answer.eviction is not None:
             return PostFilterOutcome(answer, reasons_before=reasons)
         if answer.is_error:
@@ -269,6 +276,28 @@ def post_filtered(
             still_rejected=answer.still_rejected or found.still_rejected,
         )
     return PostFilterOutcome(found, plugins[0].name) if plugins else None
+
+
+def _has_right_types(answer: PostFiltered) -> bool:
+    found: Any = answer.candidates
+    if not isinstance(found, tuple | list):
+        return False
+    if answer.eviction is not None:
+        found = (answer.eviction, *found)
+    return (
+        isinstance(answer.reason, str)
+        and isinstance(answer.nominated_node_name, str | None)
+        and all(_is_eviction(each) for each in found)
+    )
+
+
+def _is_eviction(answer: Any) -> bool:
+    return (
+        isinstance(answer, Eviction)
+        and isinstance(answer.node_name, str)
+        and isinstance(answer.victims, tuple | list)
+        and all(isinstance(victim, Pod) for victim in answer.victims)
+    )
 
 
 def _either(first: str | None, second: str | None) -> str | None:
