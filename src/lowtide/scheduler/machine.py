@@ -53,7 +53,7 @@ class Cycle(msgspec.Struct):
     asking: Asking
     dialogue: ExtenderDialogue[Decision]
     # Events that arrive during a pause. They are applied after the decision, so that the whole
-    # decision sees the same cluster.
+    # decision sees the same cluster. No deadline of another pod passes meanwhile.
     held: list[Event] = []
 
 

@@ -51,7 +51,8 @@ _DRAWN: Mapping[Stage, Set[Stage]] = {
     Stage.BINDING: {Stage.UNCONFIRMED, Stage.ERROR_BACKOFF},
     Stage.UNCONFIRMED: {Stage.ERROR_BACKOFF},
 }
-# ARCHITECTURE.md draws these. In every stage, a pod may be deleted or bound by somebody else.
+# ARCHITECTURE.md draws these. In every stage, a pod may be deleted or bound by somebody else; in
+# DECIDING, the machine sees that after the extenders' answer.
 TRANSITIONS: Mapping[Stage, Set[Stage]] = {
     before: stages | ({Stage.NOT_PENDING} - {before}) for before, stages in _DRAWN.items()
 }
@@ -137,7 +138,8 @@ class PendingPod:
 
 @dataclass(slots=True, eq=False)
 class Deadline:
-    """Until when a pod waits in Permit, or for the watch to confirm its binding."""
+    """Until when a pod waits in Permit, or for the watch to confirm its binding. Turns look at
+    deadlines, so none passes while an extender is asked."""
 
     record: PendingPod
     at: float
