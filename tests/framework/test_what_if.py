@@ -109,6 +109,41 @@ def test_another_answer_is_a_bug_of_the_plugin() -> None:
         decided(Answers("One", "hm"))
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(PostFiltered(eviction=("a", ())), id="a tuple as the eviction"),  # type: ignore[arg-type]
+        pytest.param(
+            PostFiltered(eviction=Eviction("a", ("low",), 0)),  # type: ignore[arg-type]
+            id="a name as a victim",
+        ),
+        pytest.param(
+            PostFiltered(eviction=Eviction("a", None, 0)),  # type: ignore[arg-type]
+            id="no victims",
+        ),
+        pytest.param(
+            PostFiltered(eviction=Eviction(None, (make_pod(),), 0)),  # type: ignore[arg-type]
+            id="no node",
+        ),
+        pytest.param(
+            PostFiltered(eviction=EVICTION, candidates=("a",)),  # type: ignore[arg-type]
+            id="a name as a candidate",
+        ),
+        pytest.param(
+            PostFiltered(eviction=EVICTION, candidates=None),  # type: ignore[arg-type]
+            id="no candidates",
+        ),
+        pytest.param(PostFiltered(nominated_node_name=5), id="a number as a node"),  # type: ignore[arg-type]
+        pytest.param(PostFiltered(5), id="a number as the reason"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_answer_of_other_types_is_a_bug_of_the_plugin(answer: PostFiltered) -> None:
+    with pytest.raises(
+        PluginError, match=r"^One\.post_filter returned PostFiltered\(.*; it must be a"
+    ):
+        decided(Answers("One", answer))
+
+
 class PreFilters:
     def __init__(self, name: str, answer: PodRejection | None = None) -> None:
         self.name = name

@@ -273,9 +273,7 @@ class PodEvents:
         if not self._binds:
             return []
         bind = self._binds.pop(self.chance.randrange(len(self._binds)))
-        placed = self.machine.state.placed(bind.pod.uid)
-        came_again = placed is None or not placed.is_assumed  # while it was being bound
-        if came_again or self._question is not None:
+        if self._question is not None:
             self.given_up.add(bind.pod.uid)
         return self._told(BindingEnded(bind.pod.uid, self.chance.choice(OUTCOMES)))
 

@@ -40,14 +40,16 @@ def test_indexes_agree_with_the_records_after_every_event(seed: int) -> None:
     events = walk(seed)
     for _ in range(STEPS):
         events.step()
-        check_records(events.machine)
+        check_records(events)
         check_heaps(events.machine.pods)
         check_pending(events)
 
 
-def check_records(machine: Machine) -> None:
+def check_records(events: PodEvents) -> None:
     """Each record is in one stage, and what is known elsewhere of the pod goes with that."""
+    machine = events.machine
     records, state = list(machine.pods), machine.state
+    pending = events.pending if machine._paused is None else {}  # events are held
     assert len({record.uid for record in records}) == len(records)
     assert Counter(record.stage for record in records) == Counter(
         {stage: machine.pods.counts[stage] for stage in Stage if stage is not Stage.NOT_PENDING}
@@ -61,11 +63,13 @@ def check_records(machine: Machine) -> None:
             assert record.node_name
             if placed is None or not placed.is_assumed:
                 assert stage is Stage.BINDING, "gone or confirmed before its answer"
+                assert record.uid not in pending, "or it is assumed again"
             else:
                 assert placed.node_name == record.node_name
         else:
             assert (placed, record.node_name, record.decision) == (None, "", None)
             assert not record.is_doubtful
+            assert not record.is_back
         assert not record.memories or stage in ASSUMED
         assert record.eviction is None or stage in {Stage.UNSCHEDULABLE, Stage.EVICTING}
         assert (record.eviction is not None) >= (stage is Stage.EVICTING)

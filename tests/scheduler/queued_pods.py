@@ -16,7 +16,7 @@ class QueueOfPods(Queue):
     """Pods come to it as the watch tells of them."""
 
     def __init__(self, **options: Any) -> None:
-        self.pods = Pods(PrioritySort().sort_key)
+        self.pods = Pods(PrioritySort())
         super().__init__(self.pods, **options)
 
     def comes(self, pod: Pod, now: float) -> None:

@@ -3,18 +3,23 @@
 import pytest
 from tests.scheduler.conftest import (
     OUTCOME_BOUND,
+    OUTCOME_ERROR,
+    OUTCOME_GONE,
     Bench,
     binds,
+    default_plugins,
     default_profile,
+    kinds,
     on,
     small_node,
 )
 
-from lowtide.framework.plugin import BindOutcome, Nodes, Pod, Wait
+from lowtide.framework.plugin import BindOutcome, Nodes, Pod, Rejection, Wait
 from lowtide.framework.profile import Profile
 from lowtide.objects.events import Added, Deleted, Modified
-from lowtide.scheduler.events import Event, PermitAnswered
-from lowtide.testing import make_node, make_pod
+from lowtide.scheduler.binding_cycle import CONFIRMED_WITHIN_SECONDS
+from lowtide.scheduler.events import BindingLookedUp, Event, PermitAnswered
+from lowtide.testing import make_node, make_pod, make_profile
 
 POD = make_pod("web", cpu="500m")
 FULL = "node node-a has changed meanwhile: Insufficient cpu"
@@ -142,3 +147,126 @@ def test_the_pod_that_was_not_bound_is_placed_elsewhere() -> None:
     assert (bench.on_node("node-a"), bench.on_node("node-b")) == ({"theirs": False}, {"web": True})
     bench.confirm(on(POD, "node-b"), "node-b")
     assert bench.lengths == {}
+
+
+EACH_FAILURE = pytest.mark.parametrize(
+    "outcome",
+    [
+        pytest.param(OUTCOME_ERROR, id="an error"),
+        pytest.param(OUTCOME_GONE, id="it was gone then"),
+    ],
+)
+NO_LONGER_BOUND: list[list[Event]] = [
+    [Modified(on(POD, "node-a")), Modified(POD)],  # the API server was restored from a backup
+    [Deleted(POD), Added(POD)],
+]
+EACH_RETURN = pytest.mark.parametrize("events", NO_LONGER_BOUND, ids=["bound", "deleted"])
+
+
+def returned(events: list[Event]) -> Bench:
+    """The watch shows the pod bound or gone, and then without a node, before its binding ends."""
+    bench = Bench(small_node())
+    bench.place(POD)
+    bench.give(*events)
+    assert bench.on_node("node-a") == {"web": True}
+    return bench
+
+
+@EACH_RETURN
+@EACH_FAILURE
+def test_a_pod_that_is_pending_again_is_tried_again_when_its_binding_fails(
+    events: list[Event], outcome: BindOutcome
+) -> None:
+    bench = returned(events)
+    bench.end("web", outcome)
+    assert (bench.on_node("node-a"), bench.lengths) == ({}, {"backoff": 1})
+    bench.pass_time(60)
+    assert binds(bench.take_turns()) == [("web", "node-a")]
+
+
+@EACH_RETURN
+def test_a_pod_that_is_pending_again_is_looked_up_when_its_binding_succeeds(
+    events: list[Event],
+) -> None:
+    bench = returned(events)
+    bench.end("web")
+    bench.pass_time(CONFIRMED_WITHIN_SECONDS)
+    assert kinds(bench.take_turns()) == ["LookUpBinding"]
+    bench.give(BindingLookedUp(POD.uid, OUTCOME_ERROR))
+    assert (bench.on_node("node-a"), bench.lengths) == ({}, {"backoff": 1})
+
+
+@EACH_RETURN
+def test_a_pod_that_is_pending_again_is_judged_again_before_it_is_bound(
+    events: list[Event],
+) -> None:
+    bench = Bench(small_node())
+    bench.place(POD)
+    bench.give(events[0], Deleted(POD), Added(make_pod("other", cpu="600m")))
+    assert binds(bench.take_turns()) == [("other", "node-a")]
+    bench.give(events[1])
+    assert bench.machine.objection_to(POD) == FULL
+
+
+def test_a_pod_that_went_and_came_and_went_is_not_tried_again() -> None:
+    bench = returned([Deleted(POD), Added(POD)])
+    bench.delete(POD)
+    bench.end("web", OUTCOME_ERROR)
+    assert (bench.on_node("node-a"), bench.lengths) == ({}, {})
+
+
+def test_a_pod_of_another_scheduler_that_is_pending_again_is_not_counted() -> None:
+    bench, theirs = Bench(small_node()), make_pod("theirs", cpu="1", scheduler_name="other")
+    bench.give(Added(on(theirs, "node-a")), Modified(theirs))
+    assert bench.on_node("node-a") == {}
+    bench.place(POD)
+
+
+class Stumbles:
+    """Raises at these methods, once it is told to."""
+
+    def __init__(self, *methods: str) -> None:
+        self.name = "Stumbles"
+        self.methods: tuple[str, ...] = methods
+        self.is_broken = False
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> None:
+        self._raise("pre_filter")
+
+    def filter(self, pod: Pod, nodes: Nodes) -> list[Rejection]:
+        self._raise("filter")
+        return []
+
+    def _raise(self, method: str) -> None:
+        if self.is_broken and method in self.methods:
+            raise RuntimeError("it has stumbled")
+
+
+EACH_METHOD = pytest.mark.parametrize("method", ["pre_filter", "filter"])
+
+
+def broken(method: str, cpu: str) -> tuple[Bench, Stumbles]:
+    """A plugin before the others fails at the second look, after a pod of `cpu` has come."""
+    plugin = Stumbles(method)
+    bench = Bench(small_node(), profiles=[make_profile([plugin, *default_plugins()])])
+    bench.place(POD)
+    bench.give(foreign("theirs", cpu))
+    plugin.is_broken = True
+    return bench, plugin
+
+
+@EACH_METHOD
+def test_a_plugin_that_fails_at_the_second_look_does_not_silence_the_others(method: str) -> None:
+    bench, _ = broken(method, "600m")
+    assert bench.machine.objection_to(POD) == FULL
+
+
+@EACH_METHOD
+def test_a_plugin_that_fails_at_the_second_look_does_not_object_but_leaves_the_doubt(
+    method: str,
+) -> None:
+    bench, plugin = broken(method, "100m")
+    record = bench.machine.pods.by_uid[POD.uid]
+    assert (bench.machine.objection_to(POD), record.is_doubtful) == (None, True)
+    plugin.is_broken = False
+    assert (bench.machine.objection_to(POD), record.is_doubtful) == (None, False)

@@ -22,7 +22,7 @@ from tests.scheduler.conftest import (
 )
 
 from lowtide.framework.decision import Decision
-from lowtide.framework.plugin import BindOutcome, Nodes, Pod, PodRejection
+from lowtide.framework.plugin import BindOutcome, Nodes, Pod, PodRejection, Queued
 from lowtide.objects.events import Added, Listed, Modified, Unavailable
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
@@ -445,3 +445,53 @@ def test_objects_that_come_again(labels: dict[str, str], want: int) -> None:
     assert bench.machine.queue.lengths()["unschedulable"] == 1
     bench.give(Modified(Namespace(metadata=again)))
     assert 1 - bench.machine.queue.lengths()["unschedulable"] == want
+
+
+class SortsByName:
+    """Fails at a pod while it is in `bad`."""
+
+    name = "SortsByName"
+
+    def __init__(self, *bad: str) -> None:
+        self.bad = set(bad)
+
+    def sort_key(self, queued: Queued) -> str:
+        if queued.pod.name in self.bad:
+            raise RuntimeError("it has stumbled")
+        return queued.pod.name
+
+
+def sorted_by(sorter: SortsByName) -> Bench:
+    others = [each for each in default_plugins() if not hasattr(each, "sort_key")]
+    return Bench(small_node(), profiles=[make_profile([sorter, *others])])
+
+
+def test_a_pod_whose_sort_key_fails_meets_an_error_and_is_tried_again() -> None:
+    sorter = SortsByName("web")
+    bench = sorted_by(sorter)
+    bench.give(Added(make_pod("db")), Added(make_pod("web")))
+    assert bench.lengths == {"active": 2}
+    assert binds(bench.take_turns()) == [("db", "node-a")]
+    error = "SortsByName.sort_key failed: RuntimeError('it has stumbled')"
+    assert conditions(bench.actions) == [("SchedulerError", error)]
+    assert bench.lengths == {"backoff": 1}
+    bench.pass_time(10)
+    assert binds(bench.take_turns()) == []
+    sorter.bad.clear()
+    bench.pass_time(10)
+    assert binds(bench.take_turns()) == [("web", "node-a")]
+
+
+def test_a_pod_whose_sort_key_fails_during_its_backoff_is_not_lost() -> None:
+    sorter = SortsByName()
+    bench = sorted_by(sorter)
+    bench.give(Added(make_pod("web", cpu="2")))
+    bench.take_turns()
+    sorter.bad.add("web")
+    bench.give(Modified(small_node(cpu="4")))
+    assert bench.lengths == {"backoff": 1}
+    bench.take_turns()
+    assert conditions(bench.actions)[-1][0] == "SchedulerError"
+    sorter.bad.clear()
+    bench.pass_time(60)
+    assert binds(bench.take_turns()) == [("web", "node-a")]

@@ -1,18 +1,29 @@
 """The machine makes room for pods that matter more: others are evicted, and nobody twice."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.scheduler.conftest import Bench, binds, kinds, notes, on, small_node
+from tests.scheduler.conftest import (
+    Bench,
+    binds,
+    conditions,
+    default_plugins,
+    kinds,
+    notes,
+    on,
+    small_node,
+)
 
+from lowtide.framework.plugin import PostFiltered
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.pod import Pod, PodCondition
 from lowtide.objects.policy import PodDisruptionBudget
 from lowtide.scheduler.actions import Action, Evict, WriteCondition, WriteKubeEvent
 from lowtide.scheduler.events import Event, EvictionEnded
-from lowtide.testing import make_node, make_pod
+from lowtide.testing import make_node, make_pod, make_profile
 
 BIG = make_pod("big", cpu="800m", priority=10)
 LOW = make_pod("low", cpu="800m", on="node-a")
@@ -226,3 +237,20 @@ def test_a_pod_that_is_deleted_meanwhile_is_forgotten() -> None:
     assert (bench.lengths, bench.machine.state.nominated()) == ({}, {})
     bench.give(Added(BIG), Deleted(LOW))
     assert binds(bench.take_turns()) == [("big", "node-a")]
+
+
+class EvictsWrongly:
+    name = "EvictsWrongly"
+
+    def post_filter(self, pod: Pod, nodes: Any, rejected: Any) -> PostFiltered:
+        return PostFiltered(eviction=("node-a", ()))  # type: ignore[arg-type]
+
+
+def test_an_eviction_of_another_type_fails_the_attempt() -> None:
+    others = [each for each in default_plugins() if not hasattr(each, "post_filter")]
+    bench = Bench(small_node(), profiles=[make_profile([*others, EvictsWrongly()])])
+    bench.give(Added(make_pod("big", cpu="8")))
+    bench.take_turns()
+    ((reason, message),) = conditions(bench.actions)
+    assert (reason, bench.lengths) == ("SchedulerError", {"backoff": 1})
+    assert message.startswith("EvictsWrongly.post_filter returned PostFiltered(")

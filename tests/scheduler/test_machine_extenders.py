@@ -10,14 +10,15 @@ from tests.scheduler.conftest import (
     conditions,
     default_profile,
     notes,
+    on,
     small_node,
 )
 
 from lowtide.config.types import Extender, ManagedResource
-from lowtide.framework.plugin import Nodes, Pod, Rejection
+from lowtide.framework.plugin import BindOutcome, Nodes, Pod, Rejection
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.scheduler.actions import Action, AskExtenders, Decided, Evict
-from lowtide.scheduler.events import ExtendersAnswered
+from lowtide.scheduler.events import Event, ExtendersAnswered
 from lowtide.scheduler.extending import (
     Answer,
     AskFilter,
@@ -33,6 +34,7 @@ from lowtide.scheduler.machine import Machine
 from lowtide.testing import ManualClock, make_node, make_pod
 
 POD = make_pod("web", cpu="100m")
+WEB = make_pod("web", cpu="600m")
 BIG = make_pod("big", cpu="800m", priority=10)
 LOW = make_pod("low", cpu="800m", on="a")
 LOWER = make_pod("lower", cpu="800m", on="b", priority=-1)
@@ -237,6 +239,80 @@ def test_a_look_at_another_pod_meanwhile_changes_nothing(
     assert decided.decision.feasible_count == 2
     assert decided.decision.node_name in ("b", "c")
     assert decided.spent.by_plugin["Slow"] == 1.0
+
+
+def bound_while_asked() -> Bench:
+    """`web` is being bound to node a, and an extender is asked about another pod."""
+    made = Bench(small_node("a"), extenders=(FILTERS,))
+    asked_about(made, WEB)
+    assert binds(answered(made, Filtered(("a",)))) == [("web", "a")]
+    asked_about(made, make_pod("next", cpu="100m"))
+    return made
+
+
+def foreign(name: str, cpu: str = "600m", node_name: str = "a") -> Pod:
+    return make_pod(name, cpu=cpu, on=node_name, scheduler_name="other")
+
+
+@pytest.mark.parametrize(
+    ("event", "objection"),
+    [
+        pytest.param(Added(foreign("theirs")), "node a is changing", id="takes a pod"),
+        pytest.param(Deleted(small_node("a")), "node a is changing", id="goes"),
+        pytest.param(Modified(small_node("a", cpu="2")), "node a is changing", id="changes"),
+        pytest.param(Modified(small_node("a")), None, id="sends a heartbeat"),
+        pytest.param(Added(foreign("theirs", node_name="b")), None, id="is not concerned"),
+        pytest.param(Deleted(foreign("theirs")), None, id="loses a pod"),
+        pytest.param(Modified(on(WEB, "a")), None, id="has the pod already"),
+        pytest.param(Added(make_pod("later")), None, id="is not known to a pod that waits"),
+    ],
+)
+def test_a_binding_is_not_sent_where_meanwhile_the_node(
+    event: Event, objection: str | None
+) -> None:
+    made = bound_while_asked()
+    assert made.give(event) == []
+    assert made.machine.objection_to(WEB) == objection
+
+
+def test_a_pod_of_another_scheduler_that_only_changes_its_status_is_no_objection() -> None:
+    made = Bench(small_node("a"), extenders=(FILTERS,))
+    made.give(Added(foreign("theirs", "100m")))
+    asked_about(made, WEB)
+    answered(made, Filtered(("a",)))
+    asked_about(made, make_pod("next", cpu="100m"))
+    made.give(Modified(foreign("theirs", "100m")))
+    assert made.machine.objection_to(WEB) is None
+    made.give(Modified(foreign("theirs", "600m")))
+    assert made.machine.objection_to(WEB) == "node a is changing"
+
+
+def test_a_binding_that_was_not_sent_is_tried_again() -> None:
+    made = bound_while_asked()
+    made.give(Added(foreign("theirs")))
+    made.end("web", BindOutcome(error=made.machine.objection_to(WEB)))
+    answered(made, Filtered(("a",)))
+    assert made.on_node("a") == {"theirs": False, "next": True}
+    assert made.lengths == {"backoff": 1}
+
+
+@pytest.mark.parametrize(
+    ("events", "lengths"),
+    [
+        pytest.param([Deleted(POD)], {}, id="is deleted"),
+        pytest.param([Modified(on(POD, "b"))], {}, id="is bound by somebody else"),
+        pytest.param([Deleted(POD), Added(POD)], {"active": 1}, id="is deleted and comes again"),
+    ],
+)
+def test_nothing_is_decided_about_a_pod_that_meanwhile(
+    events: list[Event], lengths: dict[str, int]
+) -> None:
+    made = bench(FILTERS)
+    asked_about(made)
+    assert made.give(*events) == []
+    assert answered(made, Filtered(("a", "b"))) == []
+    assert made.on_node("a") == {}
+    assert made.lengths == lengths
 
 
 def test_a_nominated_node_is_asked_about_alone() -> None:

@@ -78,6 +78,17 @@ def test_a_pod_that_is_rejected_gives_its_place_back_and_is_told() -> None:
         pytest.param(False, "False", id="a boolean"),
         pytest.param(Allow, "<class 'lowtide.framework.plugin.Allow'>", id="a class"),
         pytest.param(Allow(also="default/db"), "Allow(also='default/db')", id="a uid alone"),  # type: ignore[arg-type]
+        pytest.param(Allow(also=None), "Allow(also=None)", id="no uids"),  # type: ignore[arg-type]
+        pytest.param(
+            Allow(also=frozenset([5])),  # type: ignore[list-item]
+            "Allow(also=frozenset({5}))",
+            id="a uid that is a number",
+        ),
+        pytest.param(
+            Reject(None),  # type: ignore[arg-type]
+            "Reject(reason=None, also=frozenset())",
+            id="a rejection without a reason",
+        ),
         pytest.param(Wait(-1), "Wait(seconds=-1)", id="a time that has passed"),
         pytest.param(Wait("1m"), "Wait(seconds='1m')", id="a time in words"),  # type: ignore[arg-type]
     ],
@@ -174,6 +185,25 @@ def test_one_answer_may_let_waiting_pods_go() -> None:
     assert binds(bench.take_turns()) == []
     bench.give(Added(make_pod("last", cpu="800m")))
     assert binds(bench.take_turns()) == [("last", "node-a"), ("web", "node-a")]
+
+
+class Raises:
+    name = "Raises"
+
+    def permit(self, pod: Pod, node_name: str, nodes: Any) -> Any:
+        if pod.name == "friend":
+            raise RuntimeError("it has stumbled")
+        return Allow()
+
+
+def test_a_waiting_pod_may_go_although_a_later_plugin_fails_at_the_one_that_allowed_it() -> None:
+    gang = Says("Gang", web=Wait(30), friend=Allow(also=frozenset([WEB.uid])))
+    bench = Bench(small_node(), profiles=[default_profile(gang, Raises())])
+    bench.give(Added(WEB))
+    bench.take_turns()
+    bench.give(Added(make_pod("friend", cpu="100m")))
+    assert binds(bench.take_turns()) == [("web", "node-a")]
+    assert bench.lengths == {"backoff": 1}
 
 
 def test_one_answer_may_reject_waiting_pods() -> None:

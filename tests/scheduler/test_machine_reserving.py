@@ -1,9 +1,10 @@
 """Volumes reserved for pods: other pods see them taken until the binding has failed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
+import pytest
 from tests.scheduler.conftest import OUTCOME_ERROR, Bench, binds, conditions, default_profile
 
 from lowtide.framework.plugin import Allow, Nodes, Pod, PodRejection, Rejection, Reserved, Wait
@@ -235,3 +236,49 @@ def test_an_answer_that_is_no_reservation_is_reported() -> None:
     assert (reason, bench.lengths) == ("SchedulerError", {"backoff": 1})
     assert message.startswith("ReservesAsBefore.reserve answers with [StorageClass(")
     assert message.endswith("; it must be Reserved(...), PodRejection(reason) or None")
+
+
+class Reserves:
+    """Its answer is made anew each time."""
+
+    name = "Reserves"
+    kinds = (StorageClass,)
+
+    def __init__(self, answer: Callable[[], Any]) -> None:
+        self._answer = answer
+
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> Any:
+        return self._answer()
+
+
+def breaks() -> Iterator[Any]:
+    yield LOCAL
+    raise RuntimeError("it has stumbled")
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        pytest.param(
+            lambda: Reserved(objects=5),  # type: ignore[arg-type]
+            "'int' object is not iterable",
+            id="is no collection",
+        ),
+        pytest.param(lambda: Reserved(objects=["x"]), "'x'", id="has no metadata"),
+        pytest.param(lambda: Reserved(objects=[make_pod()]), "Pod(", id="is a pod"),
+        pytest.param(lambda: Reserved(objects=breaks()), "it has stumbled", id="breaks halfway"),
+        pytest.param(lambda: PodRejection(5), "PodRejection(reason=5", id="has no words"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_reserved_is_reported_if_it(answer: Callable[[], Any], error: str) -> None:
+    bench = Bench(make_node("node-a"), profiles=[default_profile(Reserves(answer))])
+    bench.give(Added(make_pod("one")), Turn())
+    ((reason, message),) = conditions(bench.actions)
+    assert (reason, bench.lengths, bench.on_node("node-a")) == (
+        "SchedulerError",
+        {"backoff": 1},
+        {},
+    )
+    assert message.startswith("Reserves.reserve ")
+    assert error in message
+    assert bench.machine.state.objects(StorageClass) == {}

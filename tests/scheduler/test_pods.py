@@ -13,7 +13,7 @@ WAY = (Stage.ACTIVE, Stage.DECIDING, Stage.WAITING)
 
 
 def make_pods() -> Pods:
-    return Pods(PrioritySort().sort_key)
+    return Pods(PrioritySort())
 
 
 def added(pods: Pods, name: str, now: float = 0.0, **waits: float) -> PendingPod:
@@ -138,3 +138,13 @@ def test_a_pod_does_not_move(before: Stage, after: Stage) -> None:
     with pytest.raises(ValueError, match=f"^{error}$"):
         pods.move(record, after)
     assert (record.stage, list(pods)) == (before, [])
+
+
+def test_a_move_that_is_refused_changes_nothing() -> None:
+    pods = make_pods()
+    pod = make_pod("web")
+    record = PendingPod(pod, pod.uid, PROFILE, first_seen_at=0, queued_at=0)
+    pods.move(record, Stage.ACTIVE)
+    with pytest.raises(ValueError, match="cannot go from active to waiting"):
+        pods.move(record, Stage.WAITING)
+    assert (record.stage, pods.active.first()) == (Stage.ACTIVE, record)

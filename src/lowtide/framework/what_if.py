@@ -19,12 +19,13 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import UNTIMED, Asking
 from lowtide.framework.decision import NodeRejection
 from lowtide.framework.evaluation import NEVER, ChangedRows
-from lowtide.framework.plugin import PluginError, PostFiltered
+from lowtide.framework.plugin import Eviction, PluginError, PostFiltered
 from lowtide.framework.pre_filters import PreFilters
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import NOT_AT_ALL, Rejections
 from lowtide.framework.verdict import Verdict
 from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import QuantityError
 
 
 class WhatIf:
@@ -95,18 +96,43 @@ def reasons_against(
     pod: Pod, row: int, profile: Profile, state: ClusterState, *, waited_seconds: float
 ) -> tuple[str, ...]:
     """The reasons of the first plugin that rejects the pod on this row; empty if it fits. Filters
-    judge only this row. Rejections that give way to a pod that has waited so long do not count."""
-    concerned, rows = profile.concerned_by(pod), np.array([row])
-    pre_filters = PreFilters(concerned.pre_filters.plugins, state, pod)
+    judge only this row. Rejections that give way to a pod that has waited so long do not count.
+    An error of a plugin is raised only if no other plugin rejects the pod."""
+    concerned, error = profile.concerned_by(pod), None
+    questions = [
+        *((_pre_filter_reasons, plugin) for plugin in concerned.pre_filters.plugins),
+        *((_filter_reasons, plugin) for plugin in concerned.filters.plugins),
+    ]
+    for reasons_of_one, plugin in questions:
+        try:
+            if reasons := reasons_of_one(plugin, pod, row, state, waited_seconds):
+                return reasons
+        except (PluginError, QuantityError) as raised:
+            error = error or raised
+    if error is not None:
+        raise error
+    return ()
+
+
+def _pre_filter_reasons(
+    plugin: Any, pod: Pod, row: int, state: ClusterState, waited_seconds: float
+) -> tuple[str, ...]:
+    pre_filters = PreFilters((plugin,), state, pod)
     pre_filters.start_again(state.count)
     pre_filters.refresh(ChangedRows(state, NEVER, UNTIMED))
     if pre_filters.pod_rejection is not None:
         return (pre_filters.pod_rejection[1].reason,)
-    if pre_filters.leaves_out(rows)[0]:
+    if pre_filters.leaves_out(np.array([row]))[0]:
         return pre_filters.exclusion_at(row).reasons
-    filters = [(plugin, None) for plugin in concerned.filters.plugins]
-    one = state.nodes().take(rows)
-    for rejections, _, stands in WhatIf(pod, filters, state).still_rejecting(one, waited_seconds):
+    return ()
+
+
+def _filter_reasons(
+    plugin: Any, pod: Pod, row: int, state: ClusterState, waited_seconds: float
+) -> tuple[str, ...]:
+    one = state.nodes().take(np.array([row]))
+    asked = WhatIf(pod, [(plugin, None)], state)
+    for rejections, _, stands in asked.still_rejecting(one, waited_seconds):
         if stands[0]:
             return rejections.as_node_rejection(0).reasons
     return ()
@@ -232,6 +258,13 @@ def post_filtered(
                 f"{plugin.name}.post_filter returned {answer!r}; it must be a PostFiltered",
                 plugin_name=plugin.name,
             )
+        if not _has_right_types(answer):
+            raise PluginError(
+                f"{plugin.name}.post_filter returned {answer!r}; it must be a PostFiltered with "
+                "a string as `reason`, a node name or None as `nominated_node_name`, an Eviction "
+                "or None as `eviction` and Evictions as `candidates`, with Pods as victims",
+                plugin_name=plugin.name,
+            )
         if answer.eviction is not None:
             return PostFilterOutcome(answer, reasons_before=reasons)
         if answer.is_error:
@@ -243,6 +276,28 @@ def post_filtered(
             still_rejected=answer.still_rejected or found.still_rejected,
         )
     return PostFilterOutcome(found, plugins[0].name) if plugins else None
+
+
+def _has_right_types(answer: PostFiltered) -> bool:
+    found: Any = answer.candidates
+    if not isinstance(found, tuple | list):
+        return False
+    if answer.eviction is not None:
+        found = (answer.eviction, *found)
+    return (
+        isinstance(answer.reason, str)
+        and isinstance(answer.nominated_node_name, str | None)
+        and all(_is_eviction(each) for each in found)
+    )
+
+
+def _is_eviction(answer: Any) -> bool:
+    return (
+        isinstance(answer, Eviction)
+        and isinstance(answer.node_name, str)
+        and isinstance(answer.victims, tuple | list)
+        and all(isinstance(victim, Pod) for victim in answer.victims)
+    )
 
 
 def _either(first: str | None, second: str | None) -> str | None:

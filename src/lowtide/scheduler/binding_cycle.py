@@ -3,8 +3,11 @@ plugins, bind, and wait for the watch to confirm. Used by the machine."""
 
 import sys
 from collections import deque
+from collections.abc import Iterable, Set
 from typing import Any
 
+from lowtide.cluster.changes import is_same_to_plugins
+from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import UNTIMED, Asking, ask
 from lowtide.framework.change import pod_change
@@ -19,9 +22,13 @@ from lowtide.framework.plugin import (
     Wait,
 )
 from lowtide.framework.what_if import reasons_against
+from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.objects.kinds import KIND_OF
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.actions import Action, Bind, Decided, LookUpBinding, WriteKubeEvent
-from lowtide.scheduler.events import BindingEnded, BindingLookedUp, PermitAnswered
+from lowtide.scheduler.events import BindingEnded, BindingLookedUp, Event, PermitAnswered
 from lowtide.scheduler.failures import Failures, rejected_after_all
 from lowtide.scheduler.object_events import ObjectEvents
 from lowtide.scheduler.pods import ASSUMED, Deadline, PendingPod, Pods, Stage, memory_of
@@ -71,20 +78,32 @@ class BindingCycle:
             )
         except (PluginError, QuantityError) as error:
             self.take_back(record, now)
-            return self._failures.error(record, str(error), now)
-        if rejection is not None:
-            self.take_back(record, now)
-            rejected = rejected_after_all(*rejection, decision)
-            actions = self._failures.no_node(record, rejected, asking, now)
+            actions = self._failures.error(record, str(error), now)
         else:
-            actions = [Decided(decision, record.attempts, record.first_seen_at, asking.spent)]
-            if waits:
-                self._wait(record, waits, now)
-            else:
-                actions.append(self._bind(record))
+            actions = self._go_on(record, decision, rejection, waits, asking, now)
         for answer in answers:
             actions += self.permit_answered(answer, now)
         return actions
+
+    def _go_on(
+        self,
+        record: PendingPod,
+        decision: Decision,
+        rejection: tuple[str, str] | None,
+        waits: dict[str, float],
+        asking: Asking,
+        now: float,
+    ) -> list[Action]:
+        """The plugins were asked: the pod is rejected, waits or is bound."""
+        if rejection is not None:
+            self.take_back(record, now)
+            rejected = rejected_after_all(*rejection, decision)
+            return self._failures.no_node(record, rejected, asking, now)
+        decided = Decided(decision, record.attempts, record.first_seen_at, asking.spent)
+        if waits:
+            self._wait(record, waits, now)
+            return [decided]
+        return [decided, self._bind(record)]
 
     def _reserve(self, record: PendingPod, asking: Asking) -> tuple[str, str] | None:
         """The first plugin that rejects the pod, and its reason. The objects that plugins reserve
@@ -94,11 +113,11 @@ class BindingCycle:
             answer, _ = asking.observed(
                 self._state, plugin, "reserve", record.pod, record.node_name, nodes
             )
-            if isinstance(answer, PodRejection):
+            if isinstance(answer, PodRejection) and isinstance(answer.reason, str):
                 return plugin.name, answer.reason
             if isinstance(answer, Reserved):
                 record.memories[plugin.name] = answer.memory
-                if objects := tuple(answer.objects):
+                if objects := _reserved_objects(plugin, answer):
                     self._state.known_objects.assume(record.uid, objects)
             elif answer is not None:
                 raise PluginError(
@@ -182,7 +201,7 @@ class BindingCycle:
             return []
         if event.outcome.error is not None:
             return self._not_bound(record, event.outcome, event.outcome.error, now)
-        record.decision = None
+        record.decision, record.is_back = None, False
         self._state.known_objects.settle(event.uid)
         note = f"Successfully assigned {record.pod.key} to {record.node_name}"
         name = record.profile.scheduler_name
@@ -195,13 +214,20 @@ class BindingCycle:
             self._pods.move(record, Stage.NOT_PENDING)
         return [WriteKubeEvent(record.pod, "Normal", "Scheduled", "Binding", note, name)]
 
+    def still_pending(self, record: PendingPod) -> None:
+        """The watch shows the pod without a node. If it showed it bound or gone before, the pod is
+        assumed again until its binding ends."""
+        if self._state.placed(record.uid) is None:
+            self._state.assume(record.pod, record.node_name)
+            record.is_doubtful = record.is_back = True
+
     def _not_bound(
         self, record: PendingPod, outcome: BindOutcome, error: str, now: float
     ) -> list[Action]:
-        placed = self._state.placed(record.uid)
+        placed, is_gone = self._state.placed(record.uid), outcome.is_gone and not record.is_back
         errors = [error, *self.take_back(record, now)]
         self._queue.wake(pod_change(record.pod, None), now)
-        if placed is None or not placed.is_assumed or outcome.is_gone:
+        if placed is None or not placed.is_assumed or is_gone:
             self._pods.move(record, Stage.NOT_PENDING)
             return []
         return self._failures.error(record, "; ".join(errors), now)
@@ -212,7 +238,8 @@ class BindingCycle:
         for assumed, watched in self._state.known_objects.forget(record.uid):
             self._objects.object_changed(assumed, watched, now)
         self._state.forget(record.uid)
-        record.decision, record.node_name, record.is_doubtful = None, "", False
+        record.decision, record.node_name = None, ""
+        record.is_doubtful = record.is_back = False
         record.memories = {}
         return errors
 
@@ -268,33 +295,64 @@ class BindingCycle:
             if record is not None and record.stage in ASSUMED:
                 record.is_doubtful = True
 
-    def objection_to(self, uid: str) -> str | None:
+    def objection_to(self, uid: str, held: Iterable[Event]) -> str | None:
         """Why the pod must not be bound to its node any more; None if it may. Rejections that give
-        way with time do not count: they may have given way in the decision."""
+        way with time do not count: they may have given way in the decision. `held` are events that
+        are not applied yet; if one changes the node, nobody can tell whether the pod still fits."""
         record = self._pods.by_uid.get(uid)
-        if record is None or record.stage is not Stage.BINDING or not record.is_doubtful:
+        if record is None or record.stage is not Stage.BINDING:
+            return None
+        if any(self._changes_node(event, record) for event in held):
+            return f"node {record.node_name} is changing"
+        if not record.is_doubtful:
             return None
         row = self._state.row_of(record.node_name)
         if row is None:
             return f"node {record.node_name} is gone"
-        reasons = self._reasons_against(record, row)
+        try:
+            reasons = self._reasons_against(record, row)
+        except (PluginError, QuantityError):
+            return None  # a plugin that fails is no reason against the node, but the doubt stays
         if not reasons:
             record.is_doubtful = False
             return None
         return f"node {record.node_name} has changed meanwhile: {', '.join(reasons)}"
 
+    def _changes_node(self, event: Event, record: PendingPod) -> bool:
+        """Whether others change the pod's node in a way that plugins can see. A pod that leaves it
+        only makes room."""
+        match event:
+            case Deleted(object=Node() as node):
+                return node.name == record.node_name
+            case Added(object=Node() as node) | Modified(object=Node() as node):
+                row = self._state.row_of(node.name)
+                return node.name == record.node_name and (
+                    row is None or not is_same_to_plugins(self._state.node_at(row), node)
+                )
+            case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
+                return (
+                    pod.spec.node_name == record.node_name
+                    and pod.uid != record.uid
+                    and not pod.has_ended
+                    and not self._is_placed_like(pod)
+                )
+        return False
+
+    def _is_placed_like(self, pod: Pod) -> bool:
+        """Whether it is known on its node, assumed or bound, with the same needs."""
+        before = self._state.placed(pod.uid)
+        after = PlacedPod(pod, pod.spec.node_name, footprint_of(pod), is_assumed=False)
+        return before is not None and before.is_same_except_labels(after)
+
     def _reasons_against(self, record: PendingPod, row: int) -> tuple[str, ...]:
         """The plugins' reasons against the node, as if the pod were not assumed there."""
-        try:
-            return reasons_against(
-                record.pod,
-                row,
-                record.profile,
-                self._state.without(record.uid),
-                waited_seconds=_LONG_ENOUGH_SECONDS,
-            )
-        except (PluginError, QuantityError):
-            return ()  # a plugin that fails is no reason against the node
+        return reasons_against(
+            record.pod,
+            row,
+            record.profile,
+            self._state.without(record.uid),
+            waited_seconds=_LONG_ENOUGH_SECONDS,
+        )
 
 
 def _is_looked_up(record: PendingPod) -> bool:
@@ -302,10 +360,32 @@ def _is_looked_up(record: PendingPod) -> bool:
     return record.stage is Stage.UNCONFIRMED and not record.deadlines
 
 
+def _reserved_objects(plugin: Any, answer: Reserved) -> tuple[Any, ...]:
+    try:
+        objects = tuple(answer.objects)
+    except Exception as error:
+        text = f"{plugin.name}.reserve answers with objects that cannot be read: {error!r}"
+        raise PluginError(text, plugin_name=plugin.name) from error
+    for each in objects:
+        if type(each) not in KIND_OF:
+            raise PluginError(
+                f"{plugin.name}.reserve answers with the object {each!r}; "
+                "it must be of one of the plugin's kinds",
+                plugin_name=plugin.name,
+            )
+    return objects
+
+
 def _is_permit_answer(answer: Any) -> bool:
     if isinstance(answer, Wait):
         return isinstance(answer.seconds, int | float) and answer.seconds >= 0
-    return isinstance(answer, Allow | Reject) and not isinstance(answer.also, str)
+    if isinstance(answer, Reject) and not isinstance(answer.reason, str):
+        return False
+    return (
+        isinstance(answer, Allow | Reject)
+        and isinstance(answer.also, Set)
+        and all(isinstance(uid, str) for uid in answer.also)
+    )
 
 
 def _duration(seconds: float) -> str:

@@ -53,7 +53,7 @@ class Cycle(msgspec.Struct):
     asking: Asking
     dialogue: ExtenderDialogue[Decision]
     # Events that arrive during a pause. They are applied after the decision, so that the whole
-    # decision sees the same cluster.
+    # decision sees the same cluster. No deadline of another pod passes meanwhile.
     held: list[Event] = []
 
 
@@ -76,7 +76,7 @@ class Machine:
         }
         first = next(iter(profiles.values()))  # all profiles have the same queueSort plugin
         (sorter,) = first.plugins_for_point("queueSort")
-        self.pods = Pods(sorter.sort_key)
+        self.pods = Pods(sorter)
         self.queue = Queue(
             self.pods,
             may_help=self._may_help,
@@ -150,11 +150,13 @@ class Machine:
     def objection_to(self, pod: Pod) -> str | None:
         """Why the binding that is about to be sent must not be: others changed the node after the
         decision. None if it may be sent."""
-        return self._binding.objection_to(pod.uid)
+        held = () if self._paused is None else self._paused.held
+        return self._binding.objection_to(pod.uid, held)
 
     def step(self, event: Event, now: float) -> list[Action]:
         if self._paused is not None and not isinstance(event, ExtendersAnswered):
-            self._paused.held.append(event)
+            if not isinstance(event, Turn):  # the pod has its turn still
+                self._paused.held.append(event)
             return []
         match event:
             case Turn():
@@ -180,23 +182,24 @@ class Machine:
     # Pod events of the watch.
 
     def pod_pending(self, pod: Pod, now: float) -> None:
-        profile = self.profiles.get(pod.spec.scheduler_name)
-        if profile is None:
-            return
         uid = pod.uid
         record, placed = self.pods.by_uid.get(uid), self.state.placed(uid)
-        if record is not None and record.stage in ASSUMED:
-            record.update(pod)
-            if pod.is_terminating and record.stage is Stage.WAITING:
-                self._no_longer_pending(record, now)
-            return
-        if placed is not None:
+        if placed is not None and not placed.is_assumed:
             # The API server went back to an older state, in which the pod has no node yet.
             self.state.remove_pod(uid)
             self.queue.wake(pod_change(placed.pod, None), now)
+        if record is not None and record.stage in ASSUMED:
+            record.update(pod)
+            self._binding.still_pending(record)
+            if pod.is_terminating and record.stage is Stage.WAITING:
+                self._no_longer_pending(record, now)
+            return
         if record is not None:
             self._nominations.pod_changed(record, pod, now)
             self.queue.update(record, pod, now)
+            return
+        profile = self.profiles.get(pod.spec.scheduler_name)
+        if profile is None:
             return
         if pod.status.nominated_node_name or self.state.nominated():
             self._nominations.pod_added(pod, now)
@@ -259,6 +262,8 @@ class Machine:
         if pod.is_terminating:
             self.pods.move(record, Stage.NOT_PENDING)
             return [failure_event(pod, f"skip schedule deleting pod: {pod.key}")]
+        if record.sort_error:
+            return self._failures.error(record, record.sort_error, now)
         if pod.status.nominated_node_name or self.state.nominated():
             pod = self._nominations.applied_to(pod)
         asking = Asking(profile.clock)
@@ -304,7 +309,11 @@ class Machine:
         cycle, self._paused = self._paused, None
         if cycle is None:
             return []
-        actions = self._go_on(cycle, answer, now)
+        if any(_is_taken_away(cycle.record.uid, event) for event in cycle.held):
+            cycle.dialogue.close()
+            actions = []
+        else:
+            actions = self._go_on(cycle, answer, now)
         if self._paused is None:
             for event in cycle.held:
                 actions += self.step(event, now)
@@ -329,3 +338,13 @@ class Machine:
         except PluginError as error:
             self._failed_hints.setdefault(error.plugin_name, str(error))
             return True
+
+
+def _is_taken_away(uid: str, event: Event) -> bool:
+    """Whether the event says that the pod is gone, or bound by somebody else."""
+    match event:
+        case Deleted(object=Pod() as pod):
+            return pod.uid == uid
+        case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
+            return pod.uid == uid and (pod.has_ended or bool(pod.spec.node_name))
+    return False

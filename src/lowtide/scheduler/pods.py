@@ -5,16 +5,18 @@ The machine and its parts share the records. Only `Pods.move` changes a record's
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
 from typing import Any, Generic, Protocol, TypeVar
 
+from lowtide.framework.asking import ask
 from lowtide.framework.decision import Decision
-from lowtide.framework.plugin import Queued
+from lowtide.framework.plugin import PluginError, QueueSortPlugin
 from lowtide.framework.profile import Profile
 from lowtide.objects.pod import Pod, signature_of
+from lowtide.objects.quantity import QuantityError
 
 _FEW_ENTRIES = 64
 
@@ -49,7 +51,8 @@ _DRAWN: Mapping[Stage, Set[Stage]] = {
     Stage.BINDING: {Stage.UNCONFIRMED, Stage.ERROR_BACKOFF},
     Stage.UNCONFIRMED: {Stage.ERROR_BACKOFF},
 }
-# ARCHITECTURE.md draws these. In every stage, a pod may be deleted or bound by somebody else.
+# ARCHITECTURE.md draws these. In every stage, a pod may be deleted or bound by somebody else; in
+# DECIDING, the machine sees that after the extenders' answer.
 TRANSITIONS: Mapping[Stage, Set[Stage]] = {
     before: stages | ({Stage.NOT_PENDING} - {before}) for before, stages in _DRAWN.items()
 }
@@ -69,7 +72,6 @@ ASSUMED = frozenset({Stage.WAITING, Stage.BINDING, Stage.UNCONFIRMED})
 # Unschedulable pods that are woken together: the changes that wake them (bits), the plugins that
 # rejected them, and their signature.
 Group = tuple[int, frozenset[str], bytes]
-SortKey = Callable[[Queued], Any]
 
 
 @dataclass(slots=True)
@@ -98,6 +100,7 @@ class PendingPod:
     unschedulable_count: int = 0
     error_count: int = 0
     backoff_until: float = 0.0
+    sort_error: str = ""  # why it has no sort key; its next turn fails with this
     rejected_by: frozenset[str] = frozenset()  # the plugins that rejected it in its last attempt
     retry_on: int = 0  # bits of the changes that may help it
     parked_until: float = 0.0  # while it is unschedulable
@@ -109,6 +112,7 @@ class PendingPod:
     decision: Decision | None = None
     node_name: str = ""  # where it is assumed
     is_doubtful: bool = False  # whether others changed its node after it was chosen
+    is_back: bool = False  # whether the watch showed it bound or gone, and then without a node
     memories: dict[str, Any] = field(default_factory=dict)  # by plugin: kept since its `reserve`
     deadlines: dict[str, "Deadline"] = field(default_factory=dict)  # by what they wait for
 
@@ -134,7 +138,8 @@ class PendingPod:
 
 @dataclass(slots=True, eq=False)
 class Deadline:
-    """Until when a pod waits in Permit, or for the watch to confirm its binding."""
+    """Until when a pod waits in Permit, or for the watch to confirm its binding. Turns look at
+    deadlines, so none passes while an extender is asked."""
 
     record: PendingPod
     at: float
@@ -146,8 +151,8 @@ class Deadline:
 class Pods:
     """All records: by uid, by stage and by deadline."""
 
-    def __init__(self, sort_key: SortKey) -> None:
-        self._sort_key = sort_key
+    def __init__(self, sorter: QueueSortPlugin) -> None:
+        self._sorter = sorter
         self.by_uid: dict[str, PendingPod] = {}
         self.counts = dict.fromkeys(Stage, 0)  # pending pods, by stage
         numbers = count(1)
@@ -168,12 +173,12 @@ class Pods:
     def move(self, record: PendingPod, stage: Stage) -> None:
         """The only place where a stage changes. Moving a pod to its own stage sorts it anew, after
         its sort key may have changed."""
-        before, record.entry = record.stage, 0
+        before, heap = record.stage, self._heaps.get(stage)
+        if stage is not before and stage not in TRANSITIONS[before]:
+            raise ValueError(f"pod {record.pod.key} cannot go from {before.value} to {stage.value}")
+        key = None if heap is None else self._key(record)
+        record.entry = 0
         if stage is not before:
-            if stage not in TRANSITIONS[before]:
-                raise ValueError(
-                    f"pod {record.pod.key} cannot go from {before.value} to {stage.value}"
-                )
             record.stage = stage
             self.counts[before] -= 1
             self.counts[stage] += 1
@@ -183,15 +188,22 @@ class Pods:
                 self._leave_group(record)
             elif record.deadlines:
                 self._end_deadlines(record)
-        heap = self._heaps.get(stage)
         if heap is not None:
-            key = self._sort_key(record)
             heap.push(key if stage is Stage.ACTIVE else (record.backoff_until, key), record)
         elif stage is Stage.UNSCHEDULABLE:
             record.group = (record.retry_on, record.rejected_by, record.signature)
             self.unschedulable.setdefault(record.group, {})[record.uid] = record
         elif stage is Stage.NOT_PENDING:
             del self.by_uid[record.uid]
+
+    def _key(self, record: PendingPod) -> tuple[Any, ...]:
+        """A pod whose sort key fails comes first: its turn reports the error."""
+        try:
+            key, record.sort_error = ask(self._sorter, "sort_key", record), ""
+        except (PluginError, QuantityError) as error:
+            record.sort_error = str(error)
+            return (0,)
+        return (1, key)
 
     def _leave_group(self, record: PendingPod) -> None:
         group = self.unschedulable[record.group]
