@@ -8,7 +8,6 @@ from typing import Any
 
 from lowtide.cluster.changes import (
     FIRST_KIND,
-    LABELS,
     NEW_NODE,
     NODE,
     NODES,
@@ -61,7 +60,7 @@ def wakes_on(touched: int) -> int:
     """The changes that can alter an answer which read these bits. A new node alters every one."""
     of_all = of_any_row(touched)
     occasions = NEW_NODE | touched & (FIRST_KIND - 1) | of_all & READING
-    if of_all & (READING | TERMS) or touched & LABELS:
+    if of_all & (READING | TERMS) or touched & PODS:
         occasions |= OTHERS  # a new pod may be the one that was missing
     return occasions | (OBJECTS if touched & -FIRST_KIND else 0)
 
