@@ -268,11 +268,14 @@ class Nodes(TableView):
         return self._overlays.pods()
 
     def differences(self) -> Iterator[tuple[int, Pod, int]]:
-        """`hypothetical_pods`, and the pod that `ClusterState.without` removed."""
+        """`hypothetical_pods`, and the pod that `ClusterState.without` removed. For readers of what
+        pods take, such as their volumes: the labels of these pods are not to be read."""
+        self.touch(TAKEN)
         if self._removal is not None and self._state.removed_pod is not None:
             pod = self._state.removed_pod.placed.pod
             yield from ((position, pod, -1) for position in self._removal.positions)
-        yield from self.hypothetical_pods()
+        if self._overlays is not None:
+            yield from self._overlays.pods()
 
     @property
     def volumes(self) -> VolumesOnNodes:
