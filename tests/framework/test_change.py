@@ -6,10 +6,8 @@ from lowtide.cluster.changes import (
     ANY_ROW,
     FIRST_KIND,
     LABELS,
-    NEW_NODE,
     NODE,
     NODES,
-    OBJECTS,
     OTHERS,
     PODS,
     READING,
@@ -19,6 +17,8 @@ from lowtide.cluster.changes import (
 )
 from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.framework.change import (
+    NEW_NODE,
+    OBJECTS,
     READING_PUBLISHED,
     Change,
     changes_by_binding,

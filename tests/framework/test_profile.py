@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lowtide.cluster.changes import NEW_NODE, OBJECTS, OTHERS, ROW
-from lowtide.framework.change import Change
+from lowtide.cluster.changes import OTHERS, ROW
+from lowtide.framework.change import NEW_NODE, OBJECTS, Change
 from lowtide.framework.plugin import NODE, PODS, TAKEN, PluginError, Pod, PodRejection
 from lowtide.framework.profile import Concerned, Profile, Weighted
 from lowtide.objects.kinds import Namespace

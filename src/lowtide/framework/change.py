@@ -8,10 +8,8 @@ from typing import Any
 
 from lowtide.cluster.changes import (
     FIRST_KIND,
-    NEW_NODE,
     NODE,
     NODES,
-    OBJECTS,
     OTHERS,
     PODS,
     READING,
@@ -22,6 +20,10 @@ from lowtide.cluster.changes import (
 from lowtide.cluster.placed import PlacedPod
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
+
+# Bits that cluster/changes.py leaves free, and that are never logged for a row.
+OBJECTS = 64  # objects other than nodes and pods
+NEW_NODE = 128  # a node was added
 
 
 @dataclass(frozen=True, slots=True)
