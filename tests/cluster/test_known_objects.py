@@ -196,3 +196,11 @@ def test_kinds_and_namespaces_are_kept_apart(known: KnownObjects) -> None:
     assert known.objects_in(PersistentVolumeClaim, "default") == {"v": claim}
     assert known.objects_in(PersistentVolumeClaim, "other") == {}
     assert known.objects_by_key(PersistentVolume) == {("", "v"): volume("Assumed")}
+
+
+def test_nothing_is_assumed_if_one_object_has_no_name(known: KnownObjects) -> None:
+    before = deepcopy(contents(known))
+    with pytest.raises(AttributeError):
+        known.assume("other", [volume("Other"), "no object"])
+    assert contents(known) == before
+    assert known.forget("other") == ()

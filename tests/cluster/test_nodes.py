@@ -7,8 +7,9 @@ import pytest
 
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.placed import HostPort
+from lowtide.objects.kinds import Namespace
 from lowtide.objects.matching import matches_requirement
-from lowtide.objects.meta import LabelRequirement
+from lowtide.objects.meta import LabelRequirement, ObjectMeta
 from lowtide.objects.node import Taint
 from lowtide.testing import make_node, make_pod, make_reading, make_state
 
@@ -292,3 +293,42 @@ def test_the_reading_of_taken_rows_and_of_one_node() -> None:
 def test_the_position_of_a_name(rows: list[int] | None, want: list[int | None]) -> None:
     nodes = four() if rows is None else four().take(np.array(rows, np.intp))
     assert [nodes.position_of(name) for name in ("a", "b", "d", "nobody")] == want
+
+
+@pytest.mark.parametrize("positions", [None, [0, 2]], ids=["whole", "some"])
+def test_no_plugin_can_write_into_what_others_read(positions: list[int] | None) -> None:
+    feasible, rows = np.array([True, False, True, False]), np.array([0, 2])
+    nodes = four().with_feasible(feasible)
+    if positions is not None:
+        nodes = nodes.take(rows)
+    for each in (nodes.feasible, nodes.rows):
+        with pytest.raises(ValueError, match="read-only"):
+            each |= True
+    assert (feasible.tolist(), rows.tolist()) == ([True, False, True, False], [0, 2])
+    rows[0] = 1  # whoever made the view still may
+
+
+def test_a_plugin_cannot_sort_the_names_of_nodes() -> None:
+    state = make_state([make_node("b"), make_node("a")])
+    nodes = state.nodes()
+    assert not hasattr(nodes.names, "sort")
+    assert nodes.names is nodes.everything.names is state.nodes().names  # not copied for each read
+    assert nodes.take(np.array([1])).names == ("a",)
+    state.remove_node("b")
+    assert state.nodes().names == ("a",)
+    state.add_node(make_node("c"))
+    assert state.nodes().names == ("a", "c")
+    state.remove_node("a")
+    state.add_node(make_node("d"))
+    assert state.nodes().names == ("c", "d")
+
+
+def test_a_plugin_cannot_change_the_known_objects() -> None:
+    state = make_state([make_node("a")])
+    state.put_object(Namespace(ObjectMeta(name="blue")))
+    nodes: Any = state.nodes()
+    volumes = nodes.volumes.of_class("")
+    for each in (nodes.objects(Namespace), nodes.objects_in(Namespace, ""), volumes):
+        with pytest.raises((TypeError, AttributeError)):
+            each.clear()
+    assert nodes.objects(Namespace) == {("", "blue"): Namespace(ObjectMeta(name="blue"))}

@@ -1,14 +1,16 @@
 """ClusterState: what events and assumptions do to the table and to the log of changes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from lowtide.cluster.changes import LABELS, NODE, PODS, ROW
+from lowtide.cluster.changes import LABELS, NODE, PODS, READING, ROW, TERMS
 from lowtide.cluster.placed import HostPort
 from lowtide.cluster.pod_selection import PodSelection, labels_required
+from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.meta import LabelRequirement, ObjectMeta
 from lowtide.objects.node import Node, NodeSpec, Taint
@@ -537,3 +539,43 @@ def test_without_a_pod_the_table_reads_as_if_it_was_on_no_node() -> None:
 def test_without_a_pod_that_has_no_node_it_is_the_same() -> None:
     state = make_state([make_node("a")])
     assert state.without("unknown") is state
+
+
+class FailedError(Exception):
+    pass
+
+
+class Unexpectable:
+    """An expectation that fails for every pod with this label."""
+
+    fields = ("x",)
+
+    def expected_for(self, pod: Pod) -> tuple[float, ...]:
+        if pod.labels.get("fails"):
+            raise FailedError
+        return (1.0,)
+
+
+FAILING = {"fails": "yes"}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(lambda state: state.place(make_pod("p", on="a", labels=FAILING)), id="added"),
+        pytest.param(lambda state: state.assume(make_pod("p", labels=FAILING), "a"), id="assumed"),
+        pytest.param(
+            lambda state: state.place(make_pod("there", on="a", labels=FAILING)), id="relabelled"
+        ),
+    ],
+)
+def test_a_row_is_logged_even_if_an_index_fails(event: Callable[[ClusterState], None]) -> None:
+    reading = Reading(("a",), {"x": np.zeros(1)}, expects=Unexpectable(), sampled_at=1.0)
+    state = make_state([make_node("a")], [make_pod("there", on="a")])
+    state.publish("source", reading)
+    before = state.log.position
+    with pytest.raises(FailedError):
+        event(state)
+    assert state.log.since(before) == [(0, PODS | READING | TERMS)]
+    assert state.log.last_arrival(0) is None  # no lookahead expected this
+    assert state.log.versions[0] == state.log.position

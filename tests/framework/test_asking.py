@@ -1,7 +1,9 @@
 """The time that plugins take adds up where a clock is handed in; what they touch is noted."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 
 from lowtide.cluster.state import ClusterState
@@ -111,3 +113,37 @@ def test_a_plugin_has_no_readings_unless_it_names_them() -> None:
         readings = ("traffic",)
 
     assert (readings_of(Slow(ManualClock())), readings_of(Measured())) == ((), ("traffic",))
+
+
+class Lazily:
+    """Makes its items only when they are asked for, and has no `__next__`."""
+
+    def __init__(self, make: Callable[[], Iterator[Rejection]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[Rejection]:
+        return self._make()
+
+
+def test_what_a_plugin_touches_while_its_answer_is_looked_at_is_noted_too() -> None:
+    class ReadsLater(Reads):
+        def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+            def made() -> Iterator[Rejection]:
+                yield Rejection(nodes.pod_count > 0, "full")
+
+            return Lazily(made)
+
+    assert touched_by(ReadsLater(lambda nodes: None), make_state([make_node("a")])) == TAKEN
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, np.zeros(1, np.int64), [], (), frozenset("a"), type("Names", (frozenset,), {})("a")],
+)
+def test_an_answer_that_is_complete_is_handed_on_as_it_is(answer: object) -> None:
+    class Answers(Slow):
+        def may_enqueue(self, pod: Pod) -> Any:
+            return answer
+
+    asking, state = Asking(), make_state([])
+    assert asking.observed(state, Answers(ManualClock()), "may_enqueue", make_pod())[0] is answer

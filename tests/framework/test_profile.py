@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lowtide.cluster.changes import NEW_NODE, OBJECTS, ROW
-from lowtide.framework.change import Change
+from lowtide.cluster.changes import OTHERS, ROW
+from lowtide.framework.change import NEW_NODE, OBJECTS, Change
 from lowtide.framework.plugin import NODE, PODS, TAKEN, PluginError, Pod, PodRejection
 from lowtide.framework.profile import Concerned, Profile, Weighted
 from lowtide.objects.kinds import Namespace
@@ -115,7 +115,7 @@ REJECTING = Profile("lowtide", {"filter": [ByNodes(), Unsaid(), Hinting()]}, {})
         pytest.param(
             ["Unsaid"],
             TAKEN,
-            NEW_NODE | TAKEN,
+            NEW_NODE | TAKEN | OTHERS,
             id="what it touched, without a retry_on",
         ),
         pytest.param(["Unsaid"], 0, NEW_NODE, id="only a new node, if it touched nothing"),
@@ -123,7 +123,7 @@ REJECTING = Profile("lowtide", {"filter": [ByNodes(), Unsaid(), Hinting()]}, {})
         pytest.param(
             ["ByNodes", "Unsaid"],
             TAKEN,
-            NEW_NODE | NODE | TAKEN,
+            NEW_NODE | NODE | TAKEN | OTHERS,
             id="the changes of all rejecting plugins together",
         ),
         pytest.param(["ByNodes", "Extender"], 0, ~0, id="every change, if no plugin has the name"),

@@ -9,7 +9,7 @@ import pytest
 
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import Nodes, Pod, Rejection
+from lowtide.framework.plugin import Nodes, PluginError, Pod, Rejection
 from lowtide.framework.rejections import Rejections
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdict_cache import VerdictCache
@@ -170,3 +170,48 @@ def test_reasons_keep_the_order_in_which_the_plugin_gives_them() -> None:
     said = [Rejection(everywhere, "cpu"), Rejection(everywhere, "memory")]
     rejections.put(rows, rejections.read(said, 1), 1)
     assert rejections.as_node_rejection(0).reasons == ("cpu", "memory")
+
+
+class CountsAloud:
+    """Rejects every node, with the number of its pods as the reason."""
+
+    name = "CountsAloud"
+
+    def __init__(self) -> None:
+        self.judged: list[int] = []
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        self.judged.append(len(nodes))
+        counts = nodes.pod_count
+        for count in np.unique(counts):
+            yield Rejection(counts == count, f"{count} pods here")
+
+
+def test_reasons_of_the_past_do_not_count_toward_the_limit_of_reasons() -> None:
+    plugin, state = CountsAloud(), make_state([make_node(name) for name in "abcde"])
+    verdict = Verdict(make_profile([plugin]), state, POD, b"")
+    for number in range(150):
+        state.place(make_pod(f"p{number}", on="a"))
+        verdict.refresh()
+        found = [verdict.rejection_at(row) for row in (0, 1)]
+        reasons = [each.reasons for each in found if each is not None]
+        assert reasons == [(f"{number + 1} pods here",), ("0 pods here",)]
+    assert plugin.judged.count(5) == 3  # at first, and where the limit was reached
+    assert plugin.judged.count(1) == 149  # each other time, and before the whole
+
+
+def test_too_many_reasons_at_once_are_an_error() -> None:
+    """Nodes with 0 to 63 pods each, and a second one without."""
+    pods = [make_pod(f"p{at}-{n}", on=f"n{at}") for at in range(64) for n in range(at)]
+    state = make_state([*(make_node(f"n{at}") for at in range(64)), make_node("empty")], pods)
+    verdict = Verdict(make_profile([CountsAloud()]), state, POD, b"")
+    verdict.refresh()
+    state.place(make_pod("one-more", on="n63"))
+    verdict.refresh()
+    state.place(make_pod("other", on="empty"))
+    state.place(make_pod("another", on="n62"))
+    verdict.refresh()
+    for number in range(64):
+        state.place(make_pod(f"last-{number}", on="empty"))
+    with pytest.raises(PluginError, match=r"^CountsAloud gives more than 64 different reasons"):
+        verdict.refresh()

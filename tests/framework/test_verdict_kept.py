@@ -796,3 +796,10 @@ def test_kept_scores_cannot_be_changed_while_they_are_normalized() -> None:
     verdict.refresh()
     with pytest.raises(PluginError, match="read-only"):
         verdict.rank()
+
+
+def test_the_bound_holds_for_a_hypothetical_question_too() -> None:
+    verdicts = VerdictCache(make_profile([Counts()]), ten(), max_bytes=0).without("default/none")
+    former = weakref.ref(asked_twice(verdicts, make_pod(labels={"app": "former"})))
+    asked_twice(verdicts, POD)
+    assert former() is None

@@ -1,5 +1,6 @@
 """NodeVolumeLimits: as many volumes of a driver on a node as it can attach."""
 
+from random import Random
 from typing import Any
 
 import msgspec
@@ -8,6 +9,8 @@ import pytest
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import Pod
+from lowtide.framework.verdict import Verdict
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.storage import (
     CSINode,
     PersistentVolume,
@@ -15,7 +18,7 @@ from lowtide.objects.storage import (
     VolumeAttachment,
 )
 from lowtide.plugins.node_volume_limits import NodeVolumeLimits
-from lowtide.testing import make_node, make_pod, make_state
+from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 DRIVER, EBS = "csi.example.com", "ebs.csi.aws.com"
 TOO_MANY = "node(s) exceed max volume count"
@@ -105,3 +108,26 @@ def test_a_claim_that_is_not_the_pods_own_rejects_every_node() -> None:
     state.put_object(msgspec.convert({"metadata": meta}, PersistentVolumeClaim))
     text = "PVC default/v-1 was not created for pod default/v (pod is not owner)"
     assert rejected(pod, state) == {"a": text, "b": text}
+
+
+def test_nodes_that_are_judged_ahead_are_judged_as_they_will_be() -> None:
+    """Pods with shared claims come, and some leave, until the nodes can attach no more."""
+    state = cluster(2)
+    for name in ("a", "b"):
+        drivers = [{"name": DRIVER, "allocatable": {"count": 2}}]
+        given = {"metadata": {"name": name}, "spec": {"drivers": drivers}}
+        state.put_object(msgspec.convert(given, CSINode))
+    kept, chance, placed = VerdictCache(make_profile([NodeVolumeLimits()]), state), Random(1), []
+    for number in range(200):
+        if chance.random() < 0.3 and placed:
+            state.remove_pod(placed.pop(chance.randrange(len(placed))))
+        pod = using(f"p{number}", chance.choice(["v1", "v2", "v3", "v4"]))
+        verdict = kept.verdict_on(pod)
+        fresh = Verdict(make_profile([NodeVolumeLimits()]), state, pod, b"")
+        fresh.refresh()
+        assert verdict.feasible.tolist() == fresh.feasible.tolist()
+        if verdict.feasible.any():
+            node_name = state.names[int(verdict.rank().argmax())]
+            state.assume(pod, node_name, verdict.signature)
+            placed.append(pod.uid)
+    assert len(placed) > 50

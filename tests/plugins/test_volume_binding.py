@@ -400,7 +400,7 @@ def test_the_new_driver_is_where_its_csi_node_says_so_now() -> None:
     state.put_object(csi_node("b", AZURE))
     assert rejected(using(), state) == {**fits, "c": [MISMATCHED]}
     state.remove_node("a")
-    assert state.nodes().names == ["c", "b"]
+    assert state.nodes().names == ("c", "b")
     assert rejected(using(), state) == {"c": [MISMATCHED], "b": []}
     state.remove_object(csi_node("c"))
     assert rejected(using(), state) == {"c": [], "b": []}

@@ -1,16 +1,20 @@
 """VolumeRestrictions: disks that are taken, and claims that are for one pod alone."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
+from lowtide.cluster.changes import is_local
 from lowtide.cluster.nodes import Nodes
-from lowtide.framework.plugin import Pod, PodRejection
+from lowtide.framework.plugin import Pod, PodRejection, Rejection
+from lowtide.framework.verdict import Verdict
+from lowtide.objects.pod import signature_of
 from lowtide.objects.storage import PersistentVolumeClaim
 from lowtide.plugins.volume_restrictions import VolumeRestrictions
-from lowtide.testing import make_node, make_pod, make_state
+from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 DISK_TAKEN = "node(s) had no available disk"
 CLAIM_TAKEN = (
@@ -184,3 +188,39 @@ def test_a_pod_whose_claim_is_missing_is_rejected() -> None:
         'persistentvolumeclaim "none" not found'
     )
     assert plugin.pre_filter(using("web", {"ephemeral": {}}), nodes) is None
+
+
+class Counted(VolumeRestrictions):
+    """Remembers how many nodes it was asked about."""
+
+    def __init__(self) -> None:
+        self.judged: list[int] = []
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        self.judged.append(len(nodes))
+        yield from super().filter(pod, nodes)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_nodes_are_judged_ahead_of_pods_with_the_same_disk(read_only: bool) -> None:
+    plugin, state = Counted(), make_state([make_node(f"n{number}") for number in range(400)])
+    pod = using("p", gce("x", read_only))
+    verdict = Verdict(make_profile([plugin]), state, pod, signature_of(pod))
+    for number in range(40):
+        verdict.refresh()
+        row = int(verdict.rank().argmax())
+        state.assume(using(f"p{number}", gce("x", read_only)), f"n{row}", verdict.signature)
+        fresh = Verdict(make_profile([VolumeRestrictions()]), state, pod, signature_of(pod))
+        verdict.refresh()
+        fresh.refresh()
+        assert verdict.feasible.tolist() == fresh.feasible.tolist()
+    assert len(plugin.judged) < 20  # not once for each pod
+
+
+def test_a_claim_for_one_pod_is_not_judged_ahead() -> None:
+    state = make_state([make_node("a")])
+    state.put_object(claim("c", "ReadWriteOncePod"))
+    nodes = state.nodes().with_pods({0: [using("other", the_claim("c"))]})
+    state.touched = 0
+    list(VolumeRestrictions().filter(using("p", gce("x"), the_claim("c")), nodes))
+    assert not is_local(state.touched)

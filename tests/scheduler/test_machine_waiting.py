@@ -574,3 +574,21 @@ def test_a_plugin_that_reserves_needs_no_unreserve() -> None:
     bench.place(make_pod("web"))
     bench.end("web", OUTCOME_ERROR)
     assert (bench.lengths, bench.on_node("node-a")) == ({"backoff": 1}, {})
+
+
+class OnlyUsed:
+    """Rejects nodes without pods; says nothing about what to retry on."""
+
+    name = "OnlyUsed"
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        yield Rejection(nodes.pod_count == 0, "empty node")
+
+
+def test_an_arriving_pod_wakes_what_a_plugin_rejected_that_read_the_pods_of_a_node() -> None:
+    bench = Bench(small_node(), profiles=[default_profile(OnlyUsed())])
+    bench.give(Added(make_pod("follower")))
+    assert not binds(bench.take_turns())
+    bench.give(Added(make_pod("first", on="node-a")))
+    bench.pass_time(20)  # longer than the backoff
+    assert binds(bench.take_turns()) == [("follower", "node-a")]

@@ -117,7 +117,7 @@ def test_an_explicit_zero_is_kept() -> None:
 def test_a_state_has_its_nodes_and_pods() -> None:
     state = make_state([make_node("a"), make_node("b")], [make_pod("p", on="b")])
     nodes = state.nodes()
-    assert (nodes.names, nodes.pod_count.tolist()) == (["a", "b"], [0, 1])
+    assert (nodes.names, nodes.pod_count.tolist()) == (("a", "b"), [0, 1])
 
 
 def test_a_reading_of_plain_fields() -> None:

@@ -14,8 +14,7 @@ LABELS = 4  # the labels of the pods on it
 READING = 8  # what is measured on it
 FEASIBLE = 16  # whether it passed the filters; only score plugins touch it
 TERMS = 32  # the affinity terms of the pods on it
-OBJECTS = 64  # objects of other kinds; only in a Change, which wakes pods
-NEW_NODE = 128  # a node was added; only in a Change
+# 64 and 128 are only in a Change, which wakes pods: framework/change.py has them.
 
 PODS = TAKEN | LABELS  # anything about the pods on it
 ROW = NODE | PODS | READING | TERMS  # logged if a row is added, removed or moved

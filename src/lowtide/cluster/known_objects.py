@@ -68,9 +68,10 @@ class KnownObjects:
     def assume(self, uid: str, things: Iterable[Any]) -> None:
         """Assume these objects for the pod with this uid; each replaces the one of its name."""
         things = tuple(things)
+        keys = [_full_key(thing) for thing in things]  # before anything changes: it may fail
         self._assumed[uid] = (*self.assumed(uid), *things)
-        for thing in things:
-            replaced = self._replaced.setdefault(_full_key(thing), _Replaced(self.current(thing)))
+        for key, thing in zip(keys, things, strict=True):
+            replaced = self._replaced.setdefault(key, _Replaced(self.current(thing)))
             replaced.assumed.pop(uid, None)
             replaced.assumed[uid] = thing
             self._set(thing)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
@@ -63,10 +64,12 @@ class Nodes(TableView):
         return self._state.node_at(self._row(position))
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> tuple[str, ...]:
         self._touch_which_rows()
+        if self._rows is None:
+            return self._state.every_name
         names = self._state.names
-        return names if self._rows is None else [names[row] for row in self._rows]
+        return tuple([names[row] for row in self._rows])
 
     def position_of(self, node_name: str) -> int | None:
         """The position of this node; None if it is not in this view."""
@@ -165,7 +168,9 @@ class Nodes(TableView):
             raise ValueError("only score and normalize may ask which nodes are feasible")
         self.touch(FEASIBLE)
         self._touch_which_rows()
-        return self._gather_array(self._feasible)
+        feasible = self._gather_array(self._feasible)
+        feasible.setflags(write=False)  # the filters keep this array
+        return feasible
 
     # What a node offers, and what is on it.
 
@@ -263,11 +268,14 @@ class Nodes(TableView):
         return self._overlays.pods()
 
     def differences(self) -> Iterator[tuple[int, Pod, int]]:
-        """`hypothetical_pods`, and the pod that `ClusterState.without` removed."""
+        """`hypothetical_pods`, and the pod that `ClusterState.without` removed. For readers of what
+        pods take, such as their volumes: the labels of these pods are not to be read."""
+        self.touch(TAKEN)
         if self._removal is not None and self._state.removed_pod is not None:
             pod = self._state.removed_pod.placed.pod
             yield from ((position, pod, -1) for position in self._removal.positions)
-        yield from self.hypothetical_pods()
+        if self._overlays is not None:
+            yield from self._overlays.pods()
 
     @property
     def volumes(self) -> VolumesOnNodes:
@@ -323,12 +331,12 @@ class Nodes(TableView):
     def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
         """Objects of a type that the plugin names in `kinds`, by namespace and name."""
         self.touch_kinds(kind)
-        return self._state.objects(kind)
+        return MappingProxyType(self._state.objects(kind))
 
     def objects_in(self, kind: type[T], namespace: str) -> Mapping[str, T]:
         """Objects of one namespace, by name."""
         self.touch_kinds(kind)
-        return self._state.objects_in(kind, namespace)
+        return MappingProxyType(self._state.objects_in(kind, namespace))
 
     def selected_by_services(self, pod: Pod) -> dict[str, str]:
         """The combined selectors of the Services that select this pod."""

@@ -65,7 +65,9 @@ class PlacedPod(msgspec.Struct, frozen=True):
     def is_same_to_plugins(self, other: "PlacedPod") -> bool:
         """Whether no plugin can tell the two apart: then no row has to be evaluated again.
 
-        The API server rejects all other changes to the spec of a pod that has a node.
+        The API server lets a few more fields of a pod with a node change: images,
+        `activeDeadlineSeconds`, added tolerations. These do not count: they take nothing from a
+        node.
         """
         return self.is_same_except_labels(other) and self.pod.labels == other.pod.labels
 

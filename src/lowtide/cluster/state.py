@@ -17,6 +17,7 @@ from lowtide.cluster.changes import (
     PODS,
     READING,
     ROW,
+    TERMS,
     is_same_to_plugins,
 )
 from lowtide.cluster.columns import BoolArray, Column, IntArray
@@ -246,9 +247,13 @@ class ClusterState(Table):
             return None
         self._drop_pod(placed)
         row, what = self.row_of(placed.node_name), PODS
-        for index in placed.footprint.indexes:
-            if not index.is_idle:
-                what |= index.pod_removed(row, placed)
+        try:
+            for index in placed.footprint.indexes:
+                if not index.is_idle:
+                    what |= index.pod_removed(row, placed)
+        except BaseException:
+            self._log_half_done(row)
+            raise
         if row is not None:
             self.log.add(row, what)
         return placed
@@ -292,9 +297,13 @@ class ClusterState(Table):
     def _add_pod(self, placed: PlacedPod, signature: object = None) -> None:
         self._put_pod(placed)
         row, what = self.row_of(placed.node_name), PODS
-        for index in placed.footprint.indexes:
-            if not index.is_idle:
-                what |= index.pod_added(row, placed)
+        try:
+            for index in placed.footprint.indexes:
+                if not index.is_idle:
+                    what |= index.pod_added(row, placed)
+        except BaseException:
+            self._log_half_done(row)
+            raise
         if row is not None:
             self.log.pod_arrived(row, what, signature)
 
@@ -303,10 +312,20 @@ class ClusterState(Table):
         pod when it binds it."""
         self._put_pod(after)
         row, what = self.row_of(after.node_name), LABELS
-        for index in self._pod_relabelled_handlers:
-            what |= index.pod_relabelled(row, before, after)
+        try:
+            for index in self._pod_relabelled_handlers:
+                what |= index.pod_relabelled(row, before, after)
+        except BaseException:
+            self._log_half_done(row)
+            raise
         if row is not None:
             self.log.add(row, what)
+
+    def _log_half_done(self, row: int | None) -> None:
+        """An index failed at an event about a pod on this row: log whatever may have changed, so
+        that no kept verdict is older than the table."""
+        if row is not None:
+            self.log.add(row, PODS | READING | TERMS)
 
     def _reading_changed(self, row: int) -> None:
         self.log.add(row, READING)

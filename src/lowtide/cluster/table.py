@@ -24,6 +24,7 @@ class Table:
         self.node_objects: list[Node] = []  # by row
         self.row_by_name: dict[str, int] = {}
         self._every_row: Rows = np.empty(0, np.intp)
+        self._every_name: tuple[str, ...] | None = None  # until it is asked for
         self._placed: dict[str, PlacedPod] = {}  # by uid
         self._placed_on: Groups[str, str, PlacedPod] = Groups()  # by node name, known or not
         # By namespace, in order of arrival, which is also their order in memory.
@@ -38,6 +39,13 @@ class Table:
             self._every_row = np.arange(self.count)
             self._every_row.setflags(write=False)
         return self._every_row
+
+    @property
+    def every_name(self) -> tuple[str, ...]:
+        """`names` for plugins. The same tuple until a node is added or removed."""
+        if self._every_name is None:
+            self._every_name = tuple(self.names)
+        return self._every_name
 
     def node_at(self, row: int) -> Node:
         return self.node_objects[row]
@@ -55,6 +63,7 @@ class Table:
         self.count += 1
         self.table_version += 1
         self.names.append(node.name)
+        self._every_name = None
         self.node_objects.append(node)
         self.row_by_name[node.name] = row
         return row
@@ -63,6 +72,7 @@ class Table:
         """Move the last node into this row, whose node was removed."""
         last_name, last_node = self.names.pop(), self.node_objects.pop()
         self.count -= 1
+        self._every_name = None
         if row != self.count:
             self.names[row], self.node_objects[row] = last_name, last_node
             self.row_by_name[last_name] = row

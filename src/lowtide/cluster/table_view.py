@@ -68,7 +68,11 @@ class TableView:
     def rows(self) -> Rows:
         """The table row of each position."""
         self._touch_which_rows()
-        return self._state.every_row if self._rows is None else self._rows
+        if self._rows is None:
+            return self._state.every_row
+        rows = self._rows.view()
+        rows.setflags(write=False)  # plugins share this view
+        return rows
 
     @property
     def everything(self) -> Self:

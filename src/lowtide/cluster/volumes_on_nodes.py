@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -54,7 +55,7 @@ class VolumesOnNodes:
     def of_class(self, class_name: str) -> Mapping[str, PersistentVolume]:
         """All volumes of a StorageClass by name, wherever they can be used."""
         self._nodes.touch_kinds(PersistentVolume)
-        return self._state.volumes_of_class.volumes(class_name)
+        return MappingProxyType(self._state.volumes_of_class.volumes(class_name))
 
     def is_migrated(self, plugin: str) -> BoolArray:
         """True where a CSI driver has replaced this in-tree driver."""

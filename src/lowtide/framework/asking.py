@@ -3,11 +3,17 @@
 An Asking is made for one turn or question."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from types import GeneratorType
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import PluginError
 from lowtide.objects.quantity import QuantityError
+
+_COMPLETE_TYPES: Final = (type(None), np.ndarray, list, tuple, set, frozenset, dict, str, bytes)
+_COMPLETE: Final = frozenset(_COMPLETE_TYPES)
 
 
 def ask(plugin: Any, method: str, *arguments: Any, **named: Any) -> Any:
@@ -15,8 +21,11 @@ def ask(plugin: Any, method: str, *arguments: Any, **named: Any) -> Any:
     QuantityError passes: it is a mistake in the pod or object that the plugin read."""
     try:
         answer = getattr(plugin, method)(*arguments, **named)
-        # Cheaper than isinstance(answer, Iterator), and it runs for every answer.
-        return list(answer) if hasattr(answer, "__next__") else answer
+        # The usual types first, which is cheapest: this runs for every answer.
+        kind = type(answer)
+        if kind is GeneratorType:
+            return list(answer)
+        return answer if kind in _COMPLETE else _completed(answer)
     except PluginError as error:
         error.plugin_name = plugin.name
         raise
@@ -25,6 +34,13 @@ def ask(plugin: Any, method: str, *arguments: Any, **named: Any) -> Any:
     except Exception as error:
         text = f"{plugin.name}.{method} failed: {error!r}"
         raise PluginError(text, plugin_name=plugin.name) from error
+
+
+def _completed(answer: Any) -> Any:
+    """The answer. If it may make its items only when they are asked for, they are made now: what
+    the plugin reads for them must be recorded too."""
+    is_lazy = hasattr(answer, "__iter__") and not isinstance(answer, _COMPLETE_TYPES)
+    return list(answer) if is_lazy else answer
 
 
 def readings_of(plugin: Any) -> tuple[Hashable, ...]:

@@ -8,11 +8,8 @@ from typing import Any
 
 from lowtide.cluster.changes import (
     FIRST_KIND,
-    LABELS,
-    NEW_NODE,
     NODE,
     NODES,
-    OBJECTS,
     OTHERS,
     PODS,
     READING,
@@ -23,6 +20,10 @@ from lowtide.cluster.changes import (
 from lowtide.cluster.placed import PlacedPod
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
+
+# Bits that cluster/changes.py leaves free, and that are never logged for a row.
+OBJECTS = 64  # objects other than nodes and pods
+NEW_NODE = 128  # a node was added
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def wakes_on(touched: int) -> int:
     """The changes that can alter an answer which read these bits. A new node alters every one."""
     of_all = of_any_row(touched)
     occasions = NEW_NODE | touched & (FIRST_KIND - 1) | of_all & READING
-    if of_all & (READING | TERMS) or touched & LABELS:
+    if of_all & (READING | TERMS) or touched & PODS:
         occasions |= OTHERS  # a new pod may be the one that was missing
     return occasions | (OBJECTS if touched & -FIRST_KIND else 0)
 

@@ -25,7 +25,7 @@ _MOST_PODS_AHEAD = MOST_ARRIVALS
 _MOST_WITHOUT_USE = 4
 _TRIED_EVERY = 256
 _BYTES_PER_ROW_AHEAD = 150  # besides the answers
-Answers = Sequence[npt.NDArray[np.integer]]  # by plugin
+AnswersAhead = Sequence[npt.NDArray[np.integer]]  # by plugin
 
 
 def lookahead_bytes(row_count: int, plugin_count: int) -> int:
@@ -93,12 +93,12 @@ class Lookahead:
         self._batches = batches
         self._position_of: dict[int, int] = {}  # by row
         self._versions: list[int] = []  # each row's version when it was judged
-        self._answers: Answers = ()
+        self._answers: AnswersAhead = ()
 
     def forget(self) -> None:
         self._position_of = {}
 
-    def keep(self, rows: Rows, answers: Answers) -> None:
+    def keep(self, rows: Rows, answers: AnswersAhead) -> None:
         """Each plugin's answers hold the rows with one more pod first, then with two, and so on."""
         if not len(rows):
             self.forget()

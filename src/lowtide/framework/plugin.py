@@ -40,12 +40,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 import msgspec
 import numpy as np
 
-from lowtide.cluster.changes import LABELS, NODE, NODES, OBJECTS, OTHERS, PODS, READING, TAKEN
+from lowtide.cluster.changes import LABELS, NODE, NODES, OTHERS, PODS, READING, TAKEN
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.one_node import OneNode
 from lowtide.cluster.pod_selection import PodSelection
-from lowtide.framework.change import Change
+from lowtide.framework.change import OBJECTS, Change
 from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.pod import Pod
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from lowtide.cluster.changes import OBJECTS
 from lowtide.framework.asking import ask, readings_of
-from lowtide.framework.change import Change, wakes_on
+from lowtide.framework.change import OBJECTS, Change, wakes_on
 from lowtide.framework.evaluation import PluginsAt
 from lowtide.framework.plugin import Plugin, PluginError, PodRejection, Scale
 from lowtide.objects.pod import Pod

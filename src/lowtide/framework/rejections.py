@@ -54,6 +54,7 @@ class Filtering(Evaluation):
         self.pre_filters.start_again(capacity)
         self._capacity = capacity
         self._settled_count = 0
+        self._overfull: list[int] = []
         self.rejections = [Rejections(plugin.name) for plugin in self.plugins]
         self.first_rejecting = np.zeros(capacity, np.int16)
         self.feasible = np.zeros(capacity, np.bool_)
@@ -95,7 +96,11 @@ class Filtering(Evaluation):
         super()._depends_on(number, touched)
 
     def _read(self, number: int, answer: Any, count: int) -> Answers | None:
-        return self.rejections[number].read(answer, count)
+        try:
+            return self.rejections[number].read(answer, count)
+        except TooManyReasonsError:
+            self._overfull.append(number)
+            return None
 
     def _keep_all(self, number: int, answer: Any, changes: ChangedRows) -> Rows:
         rejections = self.rejections[number]
@@ -111,7 +116,9 @@ class Filtering(Evaluation):
     def _keep(self, answers: Mapping[int, Answers | None], rows: Rows) -> Sequence[int]:
         for number, bits in answers.items():
             self.rejections[number].put(rows, bits, self._capacity)
-        return ()
+        # Judging every row forgets the reasons that rows gave before: all may have room then.
+        again, self._overfull = self._overfull, []
+        return again
 
     def _keep_one(self, numbers: Sequence[int], row: int, answers: Sequence[int]) -> None:
         for number, bits in zip(numbers, answers, strict=True):
@@ -162,6 +169,10 @@ class Filtering(Evaluation):
             self.refiltered.add(row)
         self.first_rejecting[row] = first
         self.feasible[row] = feasible
+
+
+class TooManyReasonsError(PluginError):
+    """A filter has no bit left for one more reason."""
 
 
 class _Reason(NamedTuple):
@@ -268,7 +279,7 @@ class Rejections:
         bit = self._reasons.get(reason)
         if bit is None:
             if len(self._reasons) == _MOST_REASONS:
-                raise PluginError(
+                raise TooManyReasonsError(
                     f"{self.name} gives more than {_MOST_REASONS} different reasons for one pod; "
                     "leave node names out of reasons",
                     plugin_name=self.name,

@@ -34,7 +34,7 @@ class VerdictCache:
     def without(self, uid: str) -> "VerdictCache":
         """A new cache for the state without this pod, for a hypothetical question. This cache does
         not change, so a decision that waits for an extender can still use it."""
-        return VerdictCache(self.profile, self.state.without(uid))
+        return VerdictCache(self.profile, self.state.without(uid), self._max_bytes)
 
     def verdict_on(
         self, pod: Pod, asking: Asking = UNTIMED, signature: bytes | None = None

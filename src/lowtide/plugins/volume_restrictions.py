@@ -102,7 +102,7 @@ def _uses_of(claims: set[str], pod: Pod, nodes: Nodes, *, is_asked: bool) -> Int
         for name in claims
     )
     uses = np.full(len(nodes), everywhere, np.int64)
-    if everywhere or is_asked:  # otherwise kube-scheduler skips this plugin
+    if claims and (everywhere or is_asked):  # otherwise kube-scheduler skips this plugin
         for position, pod_there, times in nodes.hypothetical_pods():
             uses[position] += times * sum(name in claims for name in _claim_names(pod_there))
     return uses

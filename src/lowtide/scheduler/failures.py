@@ -1,8 +1,8 @@
 """Attempts that end without a binding: the pod goes back into the queue, and its condition and an
 Event say why. Used by the machine and by the binding cycle."""
 
-from lowtide.cluster.changes import OBJECTS
 from lowtide.framework.asking import Asking
+from lowtide.framework.change import OBJECTS
 from lowtide.framework.decision import Decision
 from lowtide.framework.profile import NO_PLUGIN
 from lowtide.scheduler.actions import (
