@@ -1,7 +1,7 @@
 """Verdict: what the plugins of one profile answer about one pod signature on every node.
 
-A verdict outlives one pod. Placing a pod changes one row, and only the plugins that read what
-changed judge that row again. `verdict_cache` keeps verdicts; `decide` reads them.
+A verdict outlives one pod. Placing a pod changes one row, and only plugins that read the changed
+data are asked again about that row. `verdict_cache` keeps verdicts; `decide` reads them.
 """
 
 import math

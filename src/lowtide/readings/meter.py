@@ -55,7 +55,8 @@ _NEARLY: Final = 0.99  # tolerance, because scrape intervals are not exact to th
 
 
 class TrafficMeter:
-    """`now` is the time of a monotonic clock, except in `take`, which is given both clocks."""
+    """`now` is the time of a monotonic clock. Only in `take`, `now` is the wall clock and
+    `steady_now` the monotonic one."""
 
     def __init__(self, request: TrafficRequest, rest: Rest = no_rest) -> None:
         self.request = request
