@@ -254,7 +254,7 @@ class Verdict:
         filters, plugins = len(self.filters), self._plugin_count
         per_row = 8 * filters + 9 * (plugins - filters) + 2 * 8 + 3  # with totals and ranks
         arrays = per_row * self._capacity + self.leaders.bytes_kept
-        local = len(self._filtering.partition.local) + len(self._ranking.partition.local)
+        local = len(self._filtering.groups.local) + len(self._ranking.groups.local)
         ahead = lookahead_bytes(self.state.count, local)
         return arrays + ahead + (plugins + 1) * _BYTES_PER_PLUGIN
 
