@@ -75,7 +75,7 @@ class ChangedRows:
         )
         self._rows: dict[int, Rows | None] = {}  # by touched bits
         self._arrays: dict[tuple[int, ...], Rows] = {}  # equal rows are one array
-        self._faces: dict[int, Nodes] = {}
+        self._views: dict[int, Nodes] = {}
 
     def concern(self, logged: int) -> bool:
         """Whether a row is new or any of these bits was logged."""
@@ -103,11 +103,11 @@ class ChangedRows:
 
     def nodes(self, rows: Rows) -> Nodes:
         """One Nodes for each array of rows, shared by the plugins."""
-        face = self._faces.get(id(rows))
-        if face is None:
+        view = self._views.get(id(rows))
+        if view is None:
             nodes = self._state.nodes(self.feasible)
-            face = self._faces[id(rows)] = nodes if rows is self.everything else nodes.take(rows)
-        return face
+            view = self._views[id(rows)] = nodes if rows is self.everything else nodes.take(rows)
+        return view
 
     def index(self, rows: Rows) -> Rows | slice:
         """An index that picks these rows out of an array; a slice, which is faster, for all."""
