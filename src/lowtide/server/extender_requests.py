@@ -132,7 +132,7 @@ def quick_nodes_request(body: Body, lists: NameLists) -> NodesRequest | None:
 
 
 def nodes_request(body: Body, *, within_seconds: float = _NODES_SECONDS) -> NodesRequest:
-    """To be called aside from the event loop, as it may take that long."""
+    """Call it on another thread than the event loop's, because it may take that long."""
     _reject_other_than_utf8(body)
     args = _words(_ARGS, body, _NODES_FORM, counted="Nodes.items")
     pod = _pod(args.pod)

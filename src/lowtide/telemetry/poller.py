@@ -19,7 +19,7 @@ from lowtide.readings.request import TrafficRequest, directions, duration
 from lowtide.readings.rest import Rest, no_rest
 from lowtide.telemetry.errors import PrometheusError
 from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, Outage, poll_for_ever
-from lowtide.telemetry.prometheus import Aside, Prometheus, at_once
+from lowtide.telemetry.prometheus import OffThread, Prometheus, at_once
 
 log = Log("telemetry")
 
@@ -29,7 +29,7 @@ class TrafficPoller:
 
     `clock` tells seconds since 1970, by which readings are dated; `steady_clock` never jumps.
     `first_result` is set once the first poll has ended, well or badly, and its reading was
-    published. Readings are made aside, but published by whoever polls."""
+    published. Readings are made on another thread, but published by whoever polls."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class TrafficPoller:
         clock: Callable[[], float],
         steady_clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
-        aside: Aside = at_once,
+        off_thread: OffThread = at_once,
         rest: Rest = no_rest,
     ) -> None:
         self.first_result = asyncio.Event()
@@ -55,7 +55,7 @@ class TrafficPoller:
         self._clock = clock
         self._steady_clock = steady_clock
         self._sleep = sleep
-        self._aside = aside
+        self._off_thread = off_thread
         self._outage = Outage()
         self._unusable: dict[State, tuple[str, ...]] = {}
         self._unanswered: AbstractSet[str] = frozenset()  # beside what is measured
@@ -96,7 +96,7 @@ class TrafficPoller:
         self.polls["failure" if failures else "success"] += 1
         now, steady_now = self._clock(), self._steady_clock()
         pods = list(self._pods())  # others come and go meanwhile
-        reading = await self._aside(
+        reading = await self._off_thread(
             partial(self._meter.take, answers, nodes, pods, now, steady_now=steady_now)
         )
         self._report_failures(failures, answers.keys(), steady_now)
