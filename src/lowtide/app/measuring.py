@@ -18,7 +18,7 @@ import numpy as np
 from lowtide.app.clocks import Clock, short_rest
 from lowtide.app.diagnosing import Diagnosing, Diagnosis
 from lowtide.app.known_cluster import KnownCluster
-from lowtide.app.measured import is_any_braked, query_numbers, traffic_numbers, usage_numbers
+from lowtide.app.measured import is_any_ignored, query_numbers, traffic_numbers, usage_numbers
 from lowtide.app.registry import requests_of
 from lowtide.cluster.reading import Reading, with_precomputed_pods
 from lowtide.framework.profile import Profile
@@ -139,7 +139,7 @@ class Measuring:
         names = [node.name for node in self._known.nodes()]
         return MeasuredNumbers(
             traffic=traffic_numbers(traffic, _polls(self._traffic.values()), now),
-            is_traffic_braked=is_any_braked(traffic, now),
+            is_traffic_ignored=is_any_ignored(traffic, now),
             usage=usage_numbers(usage, names, _polls(self._usage.values()), now),
             queries=query_numbers(queries, names, _polls(self._queries.values()), now),
         )

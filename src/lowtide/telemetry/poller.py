@@ -59,7 +59,7 @@ class TrafficPoller:
         self._outage = Outage()
         self._unusable: dict[State, tuple[str, ...]] = {}
         self._unanswered: AbstractSet[str] = frozenset()  # beside what is measured
-        self._is_braked = False
+        self._is_ignored = False
         self._has_read = False  # whether traffic was answered at least once
         self.polls: Counter[str] = Counter()  # by result, since the start
 
@@ -82,7 +82,7 @@ class TrafficPoller:
             reading = await self._ask()
         self.first_result.set()
         if self._has_read:
-            self._report_brake(reading)
+            self._report_ignored(reading)
         if not self._outage.is_on:
             self._report_nodes(reading)
         await self._probe_pods()
@@ -179,11 +179,11 @@ class TrafficPoller:
             of=len(reading.names),
         )
 
-    def _report_brake(self, reading: TrafficReading) -> None:
-        if reading.is_braked == self._is_braked:
+    def _report_ignored(self, reading: TrafficReading) -> None:
+        if reading.is_ignored == self._is_ignored:
             return
-        self._is_braked = reading.is_braked
-        if reading.is_braked:
+        self._is_ignored = reading.is_ignored
+        if reading.is_ignored:
             log.warning(
                 "Too few nodes have a fresh traffic reading: traffic does not count until more do",
                 fresh=int(reading.is_fresh.sum()),
