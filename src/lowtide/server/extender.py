@@ -128,9 +128,7 @@ def extender_routes(
             return handling.reject("bind", 404, "no-bind", _BIND_IS_OFF)
         metrics.rejected("path")
         known = ", ".join(paths)
-        return _rejection(
-            404, f"{request.path} is no path of this extender; right would be {known}"
-        )
+        return _rejection(404, f"{request.path} is no path of this extender; expected {known}")
 
     # Whatever else is served goes before it; of "/" alone the routes have to be added before.
     elsewhere = web.route("*", "/{path:.*}", unknown)
