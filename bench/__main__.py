@@ -37,7 +37,7 @@ def main() -> None:
     benches = all_benches(options.turns)
     chosen = [bench for bench in benches if _is_chosen(bench.name, options)]
     if not chosen:
-        right = f"right would be one of these, or its beginning:\n{_names(benches)}"
+        right = f"expected one of these, or its beginning:\n{_names(benches)}"
         sys.exit(f"bench: --only {options.only} names nothing; {right}")
     kept: list[str] = []
     try:
@@ -160,7 +160,7 @@ def _turns(text: str) -> tuple[str, ...]:
 
 def _rounds(text: str) -> int:
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text} is no number of rounds; right would be 1 or more")
+        raise argparse.ArgumentTypeError(f"{text} is no number of rounds; expected 1 or more")
     return int(text)
 
 
@@ -168,10 +168,10 @@ def _file(text: str) -> Path:
     """It need not exist, but it is written only after an hour."""
     file = Path(text)
     if file.is_dir():
-        raise argparse.ArgumentTypeError(f"{file} is a folder; right would be a file")
+        raise argparse.ArgumentTypeError(f"{file} is a folder; expected a file")
     if not file.parent.is_dir():
         raise argparse.ArgumentTypeError(
-            f"there is no folder {file.parent}; right would be a file in one that exists"
+            f"there is no folder {file.parent}; expected a file in one that exists"
         )
     return file
 
@@ -182,7 +182,7 @@ def _rows_file(text: str) -> Path:
     try:
         read_rows(file)
     except (OSError, ValueError) as error:
-        right = "right would be the file of another run, or a new one"
+        right = "expected the file of another run, or a new one"
         raise argparse.ArgumentTypeError(f"{file} holds no rows ({error}); {right}") from error
     return file
 
@@ -191,7 +191,7 @@ def _picture(text: str) -> Path:
     file = _file(text)
     if file.suffix != ".svg":
         right = file.with_suffix(".svg")
-        raise argparse.ArgumentTypeError(f"{file} does not end in .svg; right would be {right}")
+        raise argparse.ArgumentTypeError(f"{file} does not end in .svg; expected {right}")
     return file
 
 

@@ -33,7 +33,7 @@ Made out of the code by `make docs-files`; a test compares it.
 A `KubeSchedulerConfiguration`, as kube-scheduler reads it, given by `--config`: YAML or JSON, also
 inside a ConfigMap of a manifest. What is not known here is rejected, with file, line, path and what
 would be right. `lowtide config validate FILE` says what is wrong, `lowtide config show FILE` what
-runs where. Each command's flags are told by its `--help`; where a flag and the file say the same
+runs where. `--help` lists each command's flags. If a flag and the file set the same
 thing, the flag counts.
 
 Times are written `15s`, `1m30s` or `50ms`. `a.b` is the field `b` in the mapping `a`, `a[].b` that

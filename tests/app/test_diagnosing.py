@@ -67,7 +67,7 @@ class Site:
             proxy=ServiceProxy(connection),
             clock=self.clock,
             wall_clock=lambda: NOW,
-            aside=at_once,
+            off_thread=at_once,
             rest=no_rest,
             sleep=self.sleep,
         )

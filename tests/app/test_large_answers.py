@@ -32,13 +32,13 @@ url, what = sys.argv[1:]
 pool = ThreadPoolExecutor(1)
 kept = []
 
-async def aside(work):
+async def off_thread(work):
     return await asyncio.get_running_loop().run_in_executor(pool, work)
 
 async def series():
     access = PrometheusAccess(addresses=(url,), timeout_seconds=60)
     client = Prometheus(
-        access, clock=asyncio.get_running_loop().time, aside=aside, rest=short_rest
+        access, clock=asyncio.get_running_loop().time, off_thread=off_thread, rest=short_rest
     )
     kept.append(client)
     async with client:
@@ -49,7 +49,7 @@ async def series():
 
 async def usage():
     async with Connection(plain_access(url), lambda: 0.0) as connection:
-        found = await MetricsApi(connection, aside=aside, rest=short_rest).node_usage()
+        found = await MetricsApi(connection, off_thread=off_thread, rest=short_rest).node_usage()
         return len(found) if isinstance(found, dict) else 0
 
 async def main():

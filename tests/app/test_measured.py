@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lowtide.app.measured import is_any_braked, query_numbers, traffic_numbers, usage_numbers
+from lowtide.app.measured import is_any_ignored, query_numbers, traffic_numbers, usage_numbers
 from lowtide.cluster.reading import Reading
 from lowtide.readings.access import PrometheusAccess
 from lowtide.readings.prometheus_query import query_reading
@@ -91,20 +91,20 @@ def test_the_numbers_of_traffic(
 
 
 @pytest.mark.parametrize(
-    ("readings", "is_braked"),
+    ("readings", "is_ignored"),
     [
         pytest.param([], None, id="is not known without readings"),
         pytest.param([traffic(ALL_FRESH, sampled_at=990)], False, id="is off with fresh nodes"),
         pytest.param(
             [traffic(ALL_FRESH, sampled_at=990), traffic({}, sampled_at=990)],
             True,
-            id="is on where one of the readings is braked",
+            id="is on where one of the readings is ignored",
         ),
         pytest.param([traffic(ALL_FRESH, sampled_at=900)], True, id="comes on by age alone"),
     ],
 )
-def test_the_brake(readings: list[TrafficReading], is_braked: bool | None) -> None:
-    assert is_any_braked(readings, NOW) == is_braked
+def test_the_brake(readings: list[TrafficReading], is_ignored: bool | None) -> None:
+    assert is_any_ignored(readings, NOW) == is_ignored
 
 
 def sampled(*names: str, at: float) -> dict[str, UsageSample]:

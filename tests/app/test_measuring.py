@@ -220,7 +220,7 @@ async def test_what_is_told_of_usage(site: Site) -> None:
         polls={"success": 2},
     )
     nothing = SourceNumbers(nodes_by_state={}, age_seconds=None, polls={})
-    assert (measuring.numbers().traffic, measuring.numbers().is_traffic_braked) == (nothing, None)
+    assert (measuring.numbers().traffic, measuring.numbers().is_traffic_ignored) == (nothing, None)
 
 
 async def test_what_is_told_of_a_plugins_own_query(site: Site) -> None:
@@ -240,7 +240,7 @@ async def test_what_is_told_of_a_plugins_own_query(site: Site) -> None:
 async def test_what_is_told_of_traffic(site: Site) -> None:
     measuring = await site.measure(traffic_plugin(site.cluster), iter([lambda: None]))
     numbers = measuring.numbers().traffic
-    assert (numbers.nodes_by_state, numbers.polls, measuring.numbers().is_traffic_braked) == (
+    assert (numbers.nodes_by_state, numbers.polls, measuring.numbers().is_traffic_ignored) == (
         {"fresh": 2, "stale": 0, "missing": 0, "implausible": 0},
         {"success": 2},
         False,

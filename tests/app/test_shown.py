@@ -61,7 +61,7 @@ class Showing:
         by_state = {"fresh": 1, "stale": 0, "missing": 1, "implausible": 0}
         traffic = SourceNumbers(nodes_by_state=by_state, age_seconds=3.0, polls={})
         return MeasuredNumbers(
-            traffic=traffic, is_traffic_braked=False, usage=NOTHING, queries=NOTHING
+            traffic=traffic, is_traffic_ignored=False, usage=NOTHING, queries=NOTHING
         )
 
     async def ask(self, path: str, host: str = "localhost") -> tuple[int, Any]:

@@ -46,7 +46,7 @@ def test_what_there_is_not_is_told_beside_what_there_is() -> None:
     assert ended.returncode == 1
     first, *names = ended.stderr.splitlines()
     assert first == (
-        "bench: --only drain/basic/50 names nothing; right would be one of these, or its beginning:"
+        "bench: --only drain/basic/50 names nothing; expected one of these, or its beginning:"
     )
     assert "  steady, traffic, ready, page, replay, recorded" in names
     assert "  preempt/5000" in names
@@ -67,45 +67,45 @@ def test_help_tells_the_names_and_what_an_exit_status_means() -> None:
     [
         pytest.param(
             ["--flame", "there/is/none/decide.svg"],
-            "argument --flame: there is no folder there/is/none; right would be a file in one that "
+            "argument --flame: there is no folder there/is/none; expected a file in one that "
             "exists",
             id="a picture in no folder",
         ),
         pytest.param(
             ["--flame", "decide.png"],
-            "argument --flame: decide.png does not end in .svg; right would be decide.svg",
+            "argument --flame: decide.png does not end in .svg; expected decide.svg",
             id="a picture of another kind",
         ),
         pytest.param(
             ["--results", "there/is/none/rows.json"],
-            "argument --results: there is no folder there/is/none; right would be a file in one "
+            "argument --results: there is no folder there/is/none; expected a file in one "
             "that exists",
             id="rows in no folder",
         ),
         pytest.param(
             ["--results", "."],
-            "argument --results: . is a folder; right would be a file",
+            "argument --results: . is a folder; expected a file",
             id="rows in place of a folder",
         ),
         pytest.param(
             ["--results", str(BENCH / "workloads.py")],
             f"argument --results: {BENCH / 'workloads.py'} holds no rows (Extra data: line 1 "
-            "column 3 (char 2)); right would be the file of another run, or a new one",
+            "column 3 (char 2)); expected the file of another run, or a new one",
             id="rows in a file that holds something else",
         ),
         pytest.param(
             ["--rounds", "-3"],
-            "argument --rounds: -3 is no number of rounds; right would be 1 or more",
+            "argument --rounds: -3 is no number of rounds; expected 1 or more",
             id="fewer rounds than none",
         ),
         pytest.param(
             ["--rounds", "0"],
-            "argument --rounds: 0 is no number of rounds; right would be 1 or more",
+            "argument --rounds: 0 is no number of rounds; expected 1 or more",
             id="no rounds",
         ),
         pytest.param(
             ["--rounds", "two"],
-            "argument --rounds: two is no number of rounds; right would be 1 or more",
+            "argument --rounds: two is no number of rounds; expected 1 or more",
             id="rounds in words",
         ),
         pytest.param(

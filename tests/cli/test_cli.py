@@ -80,12 +80,12 @@ print({name.split(".")[1] for name in sys.modules if name.startswith("lowtide.")
         ),
         pytest.param(
             ["scheduler", "--leader-elect-lease-duration=soon"],
-            "'soon' is not a duration; right would be 15s or 1m30s",
+            "'soon' is not a duration; expected 15s or 1m30s",
             id="a time that is none",
         ),
         pytest.param(
             ["scheduler", "--leader-elect="],
-            "'--leader-elect': it is empty; right would be true or false",
+            "'--leader-elect': it is empty; expected true or false",
             id="a truth that is empty",
         ),
         pytest.param(

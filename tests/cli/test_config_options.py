@@ -16,5 +16,5 @@ def test_a_prometheus_beside_a_file_is_a_usage_error(run: Run, command: list[str
 def test_how_long_it_runs_is_a_duration(run: Run, command: list[str]) -> None:
     result = run(*command, "--for", "soon")
     assert result.exit_code == 2
-    told = "Invalid value for '--for': 'soon' is not a duration; right would be 15s or 1m30s"
+    told = "Invalid value for '--for': 'soon' is not a duration; expected 15s or 1m30s"
     assert result.stderr.splitlines()[-1] == f"Error: {told}"

@@ -307,10 +307,10 @@ def test_annotations_that_cannot_be_read_are_warned_of_once_for_each_kind(run: R
         0,
         [
             "warning: the annotation lowtide.dev/traffic of 2 pods cannot be read and does not "
-            "count, such as 'nonsense' of default/web; right would be 240M, in bits/s; "
+            "count, such as 'nonsense' of default/web; expected 240M, in bits/s; "
             "receive=240M,transmit=80M; or ignore",
             "warning: the annotation lowtide.dev/link-capacity of 2 nodes cannot be read and does "
-            "not count, such as 'fast' of a; right would be 10G, in bits/s",
+            "not count, such as 'fast' of a; expected 10G, in bits/s",
         ],
     )
 
@@ -319,7 +319,7 @@ def test_one_annotation_that_cannot_be_read(run: Run) -> None:
     write("s.jsonl", scenario({"a": 1}, nodes=[annotated("a", "link-capacity", "")]))
     assert run("decide", "--output", "json", "s.jsonl").stderr == (
         "warning: the annotation lowtide.dev/link-capacity of 1 node cannot be read and does not "
-        "count, such as '' of a; right would be 10G, in bits/s\n"
+        "count, such as '' of a; expected 10G, in bits/s\n"
     )
 
 

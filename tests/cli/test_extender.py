@@ -67,7 +67,7 @@ def test_a_url_says_where_else(run: Run) -> None:
         ),
         pytest.param(
             [PRINT, "--url-prefix=a b"],
-            "'a b' is not a path; right would be /scheduler",
+            "'a b' is not a path; expected /scheduler",
             id="a prefix that is none",
         ),
     ],

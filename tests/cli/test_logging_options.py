@@ -34,4 +34,4 @@ def test_the_options(arguments: list[str], told: str) -> None:
 def test_a_level_that_is_none_is_rejected(level: str) -> None:
     result = CliRunner().invoke(command, [f"--v={level}"])
     assert result.exit_code == 2
-    assert f"{level!r} is not a level; right would be 0 to 10" in result.stderr
+    assert f"{level!r} is not a level; expected 0 to 10" in result.stderr

@@ -114,7 +114,7 @@ def other_port() -> Iterator[int]:
         thread.join()
 
 
-_RIGHT = "; right would be tcp://HOST:8786"
+_RIGHT = "; expected tcp://HOST:8786"
 _NO_ADDRESS = f"is not the address of a Dask scheduler{_RIGHT}"
 
 

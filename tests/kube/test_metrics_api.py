@@ -27,12 +27,12 @@ def item(name: str, **usage: str) -> dict[str, Any]:
     }
 
 
-async def aside(work: Callable[[], Samples]) -> Samples:
+async def off_thread(work: Callable[[], Samples]) -> Samples:
     return await asyncio.to_thread(work)
 
 
 def metrics_of(connection: Connection) -> MetricsApi:
-    return MetricsApi(connection, aside=aside)
+    return MetricsApi(connection, off_thread=off_thread)
 
 
 async def test_the_usage_of_every_node(server: ApiServer, connection: Connection) -> None:
@@ -67,7 +67,7 @@ async def test_many_nodes_are_read_in_pieces(server: ApiServer, connection: Conn
     rests: list[None] = []
     names = [f"node-{number}" for number in range(10_000)]
     server.answers = [compact([item(name, cpu="1", memory="1Gi") for name in names])]
-    metrics = MetricsApi(connection, aside=aside, rest=lambda: rests.append(None))
+    metrics = MetricsApi(connection, off_thread=off_thread, rest=lambda: rests.append(None))
     found = await metrics.node_usage()
     assert found == dict.fromkeys(names, UsageSample(1000, 2**30, NOW, 10.045))
     assert len(rests) > 3

@@ -180,8 +180,9 @@ def test_a_pod_is(owners: list[dict[str, object]], want: str | None) -> None:
 NEW_YEAR = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 
 
-def container(started_at: str | None) -> dict[str, object]:
-    return {"state": {"running": {"startedAt": started_at}} if started_at else {}}
+def container(started_at: str | None, restarts: int = 0) -> dict[str, object]:
+    state = {"running": {"startedAt": started_at}} if started_at else {}
+    return {"state": state, "restartCount": restarts}
 
 
 @pytest.mark.parametrize(
@@ -210,6 +211,35 @@ def container(started_at: str | None) -> dict[str, object]:
             },
             NEW_YEAR + 20,
             id="started with its first container",
+        ),
+        pytest.param(
+            {
+                "phase": "Running",
+                "startTime": "2026-01-01T00:00:05Z",
+                "containerStatuses": [container("2026-01-01T00:00:40Z", restarts=1)],
+            },
+            NEW_YEAR + 5,
+            id="did not start again with a container that restarted",
+        ),
+        pytest.param(
+            {
+                "phase": "Running",
+                "startTime": "2026-01-01T00:00:05Z",
+                "containerStatuses": [
+                    container(None, restarts=3),
+                    container("2026-01-01T00:00:30Z"),
+                ],
+            },
+            NEW_YEAR + 5,
+            id="did not start with its second container if the first one restarts",
+        ),
+        pytest.param(
+            {
+                "phase": "Running",
+                "containerStatuses": [container("2026-01-01T00:00:40Z", restarts=1)],
+            },
+            NEW_YEAR + 40,
+            id="started with a restarted container if nothing better is known",
         ),
         pytest.param(
             {"phase": "Pending", "containerStatuses": [container("2026-01-01T00:00:20Z")]},

@@ -148,23 +148,23 @@ def test_without_any_capacity_values_are_known_and_shares_are_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("receive", "is_believed"),
+    ("receive", "is_trusted"),
     [
         pytest.param({"a": 1.0, "b": 3.0}, True, id="half of the nodes, and none more, fail"),
         pytest.param({"a": 1.0}, False, id="more than half of the nodes fail"),
         pytest.param({}, False, id="every node fails"),
     ],
 )
-def test_a_reading_is_believed_or_not_when(receive: dict[str, float], is_believed: bool) -> None:
+def test_a_reading_is_trusted_or_not_when(receive: dict[str, float], is_trusted: bool) -> None:
     reading = columns(receive, dict.fromkeys("abcd", 10.0))
     # average of a and b: (1 + 3) / 2, (0.1 + 0.3) / 2
-    value, share = ([1.0, 3.0, 2.0, 2.0], [0.1, 0.3, 0.2, 0.2]) if is_believed else ([NAN] * 4,) * 2
+    value, share = ([1.0, 3.0, 2.0, 2.0], [0.1, 0.3, 0.2, 0.2]) if is_trusted else ([NAN] * 4,) * 2
     np.testing.assert_equal(
         values(reading, VALUE_COLUMN, SHARE), {VALUE_COLUMN: value, SHARE: share}
     )
     np.testing.assert_equal(
         [reading.of_others[VALUE_COLUMN], reading.of_others[SHARE]],
-        [2.0, 0.2] if is_believed else [NAN, NAN],
+        [2.0, 0.2] if is_trusted else [NAN, NAN],
     )
     assert values(reading, IS_HOT) == {IS_HOT: [0.0] * 4}
 

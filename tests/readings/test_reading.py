@@ -33,7 +33,7 @@ def test_a_reading_of_no_nodes() -> None:
     reading = read({}, [])
     assert (reading.request, reading.published_at, dict(reading.by_node())) == (request, NOW, {})
     assert math.isnan(reading.sampled_at)
-    assert not reading.is_braked
+    assert not reading.is_ignored
 
 
 def test_a_node_may_be_asked_for_by_name() -> None:
@@ -80,13 +80,13 @@ def with_fresh(fresh: int, of: int, **fields: Any) -> TrafficReading:
 
 
 @pytest.mark.parametrize(
-    ("fresh", "of", "brake_percent", "is_braked"),
+    ("fresh", "of", "brake_percent", "is_ignored"),
     [
         pytest.param(4, 4, 50, False, id="is believed when all are fresh"),
         pytest.param(2, 4, 50, False, id="is believed when exactly the share is not fresh"),
         pytest.param(1, 4, 50, True, id="is not believed when more than the share is not"),
         pytest.param(0, 4, 50, True, id="is not believed when none is fresh"),
-        pytest.param(0, 4, 100, False, id="is never braked by a share of all"),
+        pytest.param(0, 4, 100, False, id="is never ignored by a share of all"),
         pytest.param(4, 4, 0, False, id="may have none that is not fresh, and has none"),
         pytest.param(3, 4, 0, True, id="may have none that is not fresh, and has one"),
         pytest.param(71, 100, 29, False, id="counts exactly where 0.29 * 100 is not quite 29"),
@@ -95,9 +95,9 @@ def with_fresh(fresh: int, of: int, **fields: Any) -> TrafficReading:
         pytest.param(92, 100, 7, True, id="counts exactly beyond that"),
     ],
 )
-def test_a_reading(fresh: int, of: int, brake_percent: int, is_braked: bool) -> None:
+def test_a_reading(fresh: int, of: int, brake_percent: int, is_ignored: bool) -> None:
     reading = with_fresh(fresh, of, brake_share=brake_percent / 100)
-    assert reading.is_braked == is_braked
+    assert reading.is_ignored == is_ignored
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_reading(fresh: int, of: int, brake_percent: int, is_braked: bool) -> 
     ],
 )
 def test_the_brake_counts_a_node_that_is(series: Series) -> None:
-    assert read({"receive": [series]}).is_braked
+    assert read({"receive": [series]}).is_ignored
 
 
 def test_what_pods_are_expected_to_carry_goes_along() -> None:

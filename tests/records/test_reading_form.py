@@ -150,7 +150,7 @@ def test_expectation_of_others_cannot_be_read_back() -> None:
         ),
         pytest.param(
             ReadingForm(names=["a"], columns={"x": ["many"]}),
-            "'many' is no number; right would be 1.5, null or Infinity",
+            "'many' is no number; expected 1.5, null or Infinity",
             id="with a text for a number",
         ),
     ],

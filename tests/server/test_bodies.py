@@ -137,7 +137,7 @@ async def test_a_body_that_is_encoded_is_rejected() -> None:
     answer, again = await echoed(Echo(), with_length(b"zipped", b"Content-Encoding: gzip"))
     assert (answer.status, answer.body.decode(), again.body) == (
         415,
-        "the request's body has the Content-Encoding gzip; right would be none",
+        "the request's body has the Content-Encoding gzip; expected none",
         b"again",
     )
 

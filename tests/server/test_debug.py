@@ -62,14 +62,14 @@ async def test_a_profile_finds_a_busy_thread() -> None:
 @pytest.mark.parametrize(
     ("query", "want"),
     [
-        ("seconds=soon", "seconds is 'soon'; right would be a number above 0 and up to 60\n"),
-        ("seconds=0", "seconds is '0'; right would be a number above 0 and up to 60\n"),
-        ("seconds=60.1", "seconds is '60.1'; right would be a number above 0 and up to 60\n"),
-        ("seconds=nan", "seconds is 'nan'; right would be a number above 0 and up to 60\n"),
-        ("seconds=", "seconds is ''; right would be a number above 0 and up to 60\n"),
-        ("hz=-1", "hz is '-1'; right would be a number above 0 and up to 1000\n"),
-        ("hz=inf", "hz is 'inf'; right would be a number above 0 and up to 1000\n"),
-        ("format=svg", "format is 'svg'; right would be collapsed or top\n"),
+        ("seconds=soon", "seconds is 'soon'; expected a number above 0 and up to 60\n"),
+        ("seconds=0", "seconds is '0'; expected a number above 0 and up to 60\n"),
+        ("seconds=60.1", "seconds is '60.1'; expected a number above 0 and up to 60\n"),
+        ("seconds=nan", "seconds is 'nan'; expected a number above 0 and up to 60\n"),
+        ("seconds=", "seconds is ''; expected a number above 0 and up to 60\n"),
+        ("hz=-1", "hz is '-1'; expected a number above 0 and up to 1000\n"),
+        ("hz=inf", "hz is 'inf'; expected a number above 0 and up to 1000\n"),
+        ("format=svg", "format is 'svg'; expected collapsed or top\n"),
     ],
 )
 async def test_a_wrong_value_is_told(query: str, want: str) -> None:

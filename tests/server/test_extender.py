@@ -140,7 +140,7 @@ async def test_a_bad_request_is_told_why(verb: str) -> None:
     async with served(asking, metrics) as url:
         status, content_type, said = await sent(f"{url}/scheduler/{verb}", b"[]")
     assert (status, content_type) == (400, "application/json")
-    assert said["error"].startswith("the body is []; right would be an object with Pod")
+    assert said["error"].startswith("the body is []; expected an object with Pod")
     assert asking.questions == []
     assert metrics.observed == [(verb.replace("preemption", "preempt"), "400")]
 
@@ -174,7 +174,7 @@ async def test_other_paths_are_told_the_right_ones(path: str, method: str) -> No
             404,
             "application/json",
             {
-                "error": f"{path} is no path of this extender; right would be /scheduler/filter, "
+                "error": f"{path} is no path of this extender; expected /scheduler/filter, "
                 "/scheduler/prioritize, /scheduler/preempt, /scheduler/bind, /scheduler/preemption"
             },
         )

@@ -31,7 +31,7 @@ def read(body: bytes) -> NodesRequest:
 
 POD = Pod(metadata=ObjectMeta(name="web"))
 ONE, TWO = (NodeSeen(metadata=ObjectMeta(name=name)) for name in ("one", "two"))
-NODES_FORM = "right would be an object with Pod, and Nodes or NodeNames"
+NODES_FORM = "expected an object with Pod, and Nodes or NodeNames"
 NESTED = "[" * 100_000
 DIGITS = "9" * 5000
 
@@ -142,11 +142,11 @@ def test_a_request_about_nodes(body: Any, want: NodesRequest) -> None:
         ),
         pytest.param("{}", f"the body has no Pod; {NODES_FORM}", id="no pod"),
         pytest.param(
-            '{"Pod":null,"NodeNames":[]}', "Pod is null; right would be an object", id="a null pod"
+            '{"Pod":null,"NodeNames":[]}', "Pod is null; expected an object", id="a null pod"
         ),
         pytest.param(
             '{"POD":["web"],"NodeNames":[]}',
-            'Pod is ["web"]; right would be an object',
+            'Pod is ["web"]; expected an object',
             id="a pod that is a list",
         ),
         pytest.param(
@@ -154,85 +154,81 @@ def test_a_request_about_nodes(body: Any, want: NodesRequest) -> None:
         ),
         pytest.param(
             '{"Pod":{},"NodeNames":"one"}',
-            'NodeNames is "one"; right would be a list',
+            'NodeNames is "one"; expected a list',
             id="names that are no list",
         ),
         pytest.param(
             '{"Pod":{},"Nodes":null,"NodeNames":"' + "a" * 2**20 + '"}',
-            "NodeNames cannot be read; right would be a list",
+            "NodeNames cannot be read; expected a list",
             id="names that are no list, in a body too large to look into",
         ),
         pytest.param(
             '{"Pod":{},"nodenames":["one",2]}',
-            "NodeNames[1] is 2; right would be a string",
+            "NodeNames[1] is 2; expected a string",
             id="a name that is a number",
         ),
         pytest.param(
             '{"Pod":{},"NodeNames":["one",""]}',
-            "NodeNames[1] is missing or empty; right would be the name of a node",
+            "NodeNames[1] is missing or empty; expected the name of a node",
             id="a name that is empty",
         ),
         pytest.param(
             f'{{"Pod":{{}},"NodeNames":["one","{"x" * 254}"]}}',
             f'NodeNames[1] is "{"x" * 59}... and has 254 characters; '
-            "right would be the name of a node, of at most 253",
+            "expected the name of a node, of at most 253",
             id="a name that is too long",
         ),
         pytest.param(
             f'{{"Pod":{{}},"Nodes":{{"items":[{{"metadata":{{"name":"{"x" * 254}"}}}}]}}}}',
             f'Nodes.items[0].metadata.name is "{"x" * 59}... and has 254 characters; '
-            "right would be the name of a node, of at most 253",
+            "expected the name of a node, of at most 253",
             id="a name that is too long, of a whole node",
         ),
         pytest.param(
             '{"Pod":{},"NodeNames":["one","two","one"]}',
-            'NodeNames[2] is "one" as NodeNames[0] is; '
-            "right would be the name of a node, each once",
+            'NodeNames[2] is "one" as NodeNames[0] is; expected the name of a node, each once',
             id="a name twice",
         ),
-        pytest.param(
-            '{"Pod":{},"Nodes":[]}', "Nodes is []; right would be an object", id="a bare list"
-        ),
+        pytest.param('{"Pod":{},"Nodes":[]}', "Nodes is []; expected an object", id="a bare list"),
         pytest.param(
             '{"Pod":{},"Nodes":{"items":{}}}',
-            "Nodes.items is {}; right would be a list",
+            "Nodes.items is {}; expected a list",
             id="items that are no list",
         ),
         pytest.param(
             '{"Pod":{},"Nodes":{"items":[null]}}',
-            "Nodes.items[0] is null; right would be an object",
+            "Nodes.items[0] is null; expected an object",
             id="a node that is null",
         ),
         pytest.param(
             '{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"one"}},{"metadata":{}}]}}',
-            "Nodes.items[1].metadata.name is missing or empty; right would be the name of a node",
+            "Nodes.items[1].metadata.name is missing or empty; expected the name of a node",
             id="a node without a name",
         ),
         pytest.param(
             '{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"one","labels":{"a":"b","c":5}}}]}}',
-            'Nodes.items[0].metadata.labels["c"] is 5; right would be a string',
+            'Nodes.items[0].metadata.labels["c"] is 5; expected a string',
             id="a label that is a number",
         ),
         pytest.param(
             '{"Pod":{"spec":{"containers":[{},{"ports":[{"hostPort":"80"}]}]}},"NodeNames":[]}',
-            'Pod.spec.containers[1].ports[0].hostPort is "80"; right would be a whole number',
+            'Pod.spec.containers[1].ports[0].hostPort is "80"; expected a whole number',
             id="a port that is a text",
         ),
         pytest.param(
             '{"Pod":{"spec":{"overhead":{"cpu":"1","memory":{"a":1}}}},"NodeNames":[]}',
-            'Pod.spec.overhead["memory"] is {"a":1}; '
-            "right would be a whole number, a number or a string",
+            'Pod.spec.overhead["memory"] is {"a":1}; expected a whole number, a number or a string',
             id="an amount that is an object",
         ),
         pytest.param(
             '{"Pod":{"spec":{"nodeName":[' + '"a",' * 100 + '"a"]}},"NodeNames":[]}',
-            "Pod.spec.nodeName is [" + '"a",' * 14 + '"a"...; right would be a string',
+            "Pod.spec.nodeName is [" + '"a",' * 14 + '"a"...; expected a string',
             id="a long value, cut",
         ),
         pytest.param(
             '{"Pod":{"spec":{"priority":2147483648}},"NodeNames":[]}',
             "Pod.spec.priority is 2147483648; "
-            "right would be a whole number from -2147483648 to 2147483647",
+            "expected a whole number from -2147483648 to 2147483647",
             id="a priority beyond 32 bits",
         ),
         pytest.param(
@@ -240,7 +236,7 @@ def test_a_request_about_nodes(body: Any, want: NodesRequest) -> None:
             'Execution":[{"weight":1},{"weight":-99999999999999999999}]}}}},"NodeNames":[]}',
             "Pod.spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[1]"
             ".weight is -99999999999999999999; "
-            "right would be a whole number from -2147483648 to 2147483647",
+            "expected a whole number from -2147483648 to 2147483647",
             id="a weight beyond 64 bits",
         ),
         pytest.param(
@@ -373,7 +369,7 @@ def of_values(count: int) -> list[dict[str, Any]]:
         ),
         pytest.param(
             {"Pod": {"metadata": {"annotations": {"a": "x" * MOST_OBJECT_BYTES}}}, "NodeNames": []},
-            f"Pod has {MOST_OBJECT_BYTES + 37} bytes; right would be at most {MOST_OBJECT_BYTES}",
+            f"Pod has {MOST_OBJECT_BYTES + 37} bytes; expected at most {MOST_OBJECT_BYTES}",
             id="a large pod",
         ),
         pytest.param(

@@ -22,8 +22,8 @@ from lowtide.server.extender_requests import (
 )
 
 POD = Pod(metadata=ObjectMeta(name="web"))
-VICTIMS_FORM = "right would be an object with Pod, and NodeNameToVictims or NodeNameToMetaVictims"
-NAME_FORM = "right would be a name as Kubernetes has them"
+VICTIMS_FORM = "expected an object with Pod, and NodeNameToVictims or NodeNameToMetaVictims"
+NAME_FORM = "expected a name as Kubernetes has them"
 VICTIMS = {"one": Victims([MetaPod("u-1"), MetaPod("u-2")], 1), "two": Victims([MetaPod("u-3")])}
 ASKED_PREEMPTION = PreemptionRequest(
     AskedPreemption(POD, {"one": ("u-1", "u-2"), "two": ("u-3",)}), VICTIMS
@@ -99,47 +99,47 @@ def test_a_request_about_victims(body: Any, want: PreemptionRequest) -> None:
         ),
         pytest.param(
             '{"Pod":{"spec":5},"NodeNameToVictims":{}}',
-            "Pod.spec is 5; right would be an object",
+            "Pod.spec is 5; expected an object",
             id="a pod without a spec",
         ),
         pytest.param(
             '{"Pod":{"spec":{"priority":2147483648}},"NodeNameToVictims":{}}',
             "Pod.spec.priority is 2147483648; "
-            "right would be a whole number from -2147483648 to 2147483647",
+            "expected a whole number from -2147483648 to 2147483647",
             id="a priority beyond 32 bits",
         ),
         pytest.param(
             '{"Pod":{},"NodeNameToMetaVictims":{"one":{},"two":{"Pods":[{"uid":7}]}}}',
-            'NodeNameToMetaVictims["two"].Pods[0].UID is 7; right would be a string',
+            'NodeNameToMetaVictims["two"].Pods[0].UID is 7; expected a string',
             id="a uid that is a number",
         ),
         pytest.param(
             '{"Pod":{},"NodeNameToMetaVictims":{"one":{"Pods":[{}]},"two":{"Pods":[{},7]}}}',
-            'NodeNameToMetaVictims["two"].Pods[1] is 7; right would be an object',
+            'NodeNameToMetaVictims["two"].Pods[1] is 7; expected an object',
             id="a victim that is a number, where others have fewer",
         ),
         pytest.param(
             '{"Pod":{},"NodeNameToVictims":{"one":{"Pods":[{"metadata":{"name":"a"}}]}}}',
             'the uid of Pods[0], victims on node "one", is missing or empty; '
-            "right would be the uid of a pod",
+            "expected the uid of a pod",
             id="a victim without a uid",
         ),
         pytest.param(
             '{"Pod":{},"NodeNameToMetaVictims":{"one":{"Pods":[{"UID":"u"},{"UID":"u"}]}}}',
             'the uid of Pods[1], victims on node "one", is "u" as '
-            'the uid of Pods[0], victims on node "one", is; right would be the uid of a pod, '
+            'the uid of Pods[0], victims on node "one", is; expected the uid of a pod, '
             "each once",
             id="a victim twice",
         ),
         pytest.param(
             '{"Pod":{},"NodeNameToMetaVictims":{"":{}}}',
-            "a key of the victims by node is missing or empty; right would be the name of a node",
+            "a key of the victims by node is missing or empty; expected the name of a node",
             id="a node without a name",
         ),
         pytest.param(
             '{"Pod":{},"NodeNameToMetaVictims":{"one":{"NumPDBViolations":9223372036854775808}}}',
             'NodeNameToMetaVictims["one"].NumPDBViolations is 9223372036854775808; '
-            "right would be a whole number <= 9223372036854775807",
+            "expected a whole number <= 9223372036854775807",
             id="more violations than Go can count",
         ),
     ],
@@ -176,7 +176,7 @@ def test_a_request_to_bind(body: str) -> None:
             {"PodNamespace": ""}, f"the body has no PodNamespace; {NAME_FORM}", id="no namespace"
         ),
         pytest.param({"Node": ""}, f"the body has no Node; {NAME_FORM}", id="no node"),
-        pytest.param({"Node": 5}, "Node is 5; right would be a string", id="a node by number"),
+        pytest.param({"Node": 5}, "Node is 5; expected a string", id="a node by number"),
         pytest.param(
             {"PodName": "../../nodes/one"},
             f'PodName is "../../nodes/one"; {NAME_FORM}',
@@ -200,7 +200,7 @@ def test_a_request_to_bind(body: str) -> None:
         ),
         pytest.param(
             {"PodUID": 'u","name":"x'},
-            'PodUID is "u\\",\\"name\\":\\"x"; right would be the uid of the pod',
+            'PodUID is "u\\",\\"name\\":\\"x"; expected the uid of the pod',
             id="a uid with JSON in it",
         ),
     ],

@@ -159,7 +159,7 @@ def test_what_is_posted_has_to_be_json(given: str) -> None:
     assert found == RejectedRequest(
         415,
         "content-type",
-        f"the request has the Content-Type {given!r}; right would be application/json",
+        f"the request has the Content-Type {given!r}; expected application/json",
     )
 
 

@@ -11,7 +11,7 @@ NUMBERS = MeasuredNumbers(
         age_seconds=7.5,
         polls={"success": 5, "failure": 1},
     ),
-    is_traffic_braked=True,
+    is_traffic_ignored=True,
     usage=SourceNumbers(
         nodes_by_state={"known": 11, "unknown": 1}, age_seconds=20.0, polls={"success": 6}
     ),
@@ -51,6 +51,6 @@ def test_everything_that_is_known_is_told() -> None:
 def test_before_the_first_reading_nothing_is_told() -> None:
     nothing = SourceNumbers(nodes_by_state={}, age_seconds=None, polls={})
     unknown = MeasuredNumbers(
-        traffic=nothing, is_traffic_braked=None, usage=nothing, queries=nothing
+        traffic=nothing, is_traffic_ignored=None, usage=nothing, queries=nothing
     )
     assert samples(unknown) == {}

@@ -122,7 +122,7 @@ class Bench:
         self.nodes: Sequence[Node] = [make_node("a"), make_node("b")]
         self.pods: list[Pod] = []
         self.slept: list[float] = []
-        self.while_aside: Callable[[], None] = lambda: None
+        self.while_off_thread: Callable[[], None] = lambda: None
         self.steady_behind_seconds = 0.0
         self.request = TrafficRequest(
             access=PrometheusAccess(addresses=(prometheus.address,)),
@@ -139,14 +139,14 @@ class Bench:
             clock=clock,
             steady_clock=lambda: clock.now - self.steady_behind_seconds,
             sleep=self.sleep,
-            aside=self.aside,
+            off_thread=self.off_thread,
         )
 
     async def publish(self, reading: TrafficReading) -> None:
         self.published.append(reading)
 
-    async def aside(self, work: Callable[[], Result], /) -> Result:
-        self.while_aside()
+    async def off_thread(self, work: Callable[[], Result], /) -> Result:
+        self.while_off_thread()
         return work()
 
     async def poll(self, times: int = 1, *, every_seconds: float = 0.0) -> None:
@@ -272,7 +272,7 @@ async def test_what_pods_carry_is_learned(bench: Bench) -> None:
 async def test_pods_that_go_while_the_reading_is_made_are_learned_from(bench: Bench) -> None:
     bench.pods = [running_pod("web")]
     bench.fake.pod_traffic = {"web": "30"}
-    bench.while_aside = bench.pods.clear
+    bench.while_off_thread = bench.pods.clear
     await bench.poll()
     assert bench.published[0].pods.expected_for(make_pod("other")) == (30.0, 30.0)
 
@@ -281,7 +281,7 @@ async def test_an_error_while_the_reading_is_made_arrives(bench: Bench) -> None:
     def fail() -> None:
         raise RuntimeError("nobody expects this")
 
-    bench.while_aside = fail
+    bench.while_off_thread = fail
     with pytest.raises(RuntimeError, match=r"^nobody expects this$"):
         await bench.poll()
     assert bench.published == []

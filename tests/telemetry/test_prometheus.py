@@ -86,12 +86,12 @@ async def test_a_vector_and_a_matrix() -> None:
             ]
 
 
-async def test_an_answer_is_read_aside_and_one_that_cannot_be_read_is_the_addresss_fault(
+async def test_an_answer_is_read_off_thread_and_one_that_cannot_be_read_is_the_addresss_fault(
     pair: Pair,
 ) -> None:
     done: list[str] = []
 
-    async def aside(work: Callable[[], Result], /) -> Result:
+    async def off_thread(work: Callable[[], Result], /) -> Result:
         try:
             result = work()
         except Exception as error:
@@ -102,7 +102,7 @@ async def test_an_answer_is_read_aside_and_one_that_cannot_be_read_is_the_addres
 
     pair.first.answer = Said("<html>Sign in</html>")
     access = PrometheusAccess(addresses=pair.addresses)
-    async with Prometheus(access, clock=pair.clock, aside=aside) as prometheus:
+    async with Prometheus(access, clock=pair.clock, off_thread=off_thread) as prometheus:
         assert await prometheus.query("up") == []
         assert (done, pair.counts(), prometheus.address) == (
             ["AddressFailure", "read"],

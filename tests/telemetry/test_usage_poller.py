@@ -35,7 +35,7 @@ class Bench:
         self.ahead_seconds = 0.0  # its clock of ours
         self.published: list[Reading] = []
         self.slept: list[float] = []
-        self.made_aside: list[object] = []
+        self.made_off_thread: list[object] = []
         self.nodes = ["a", "b"]
         self.poller = UsagePoller(
             request=UsageRequest(every_seconds=15.0, stale_after_seconds=300.0),
@@ -44,12 +44,12 @@ class Bench:
             publish=self.published.append,
             clock=self.clock,
             sleep=self.sleep,
-            aside=self.aside,
+            off_thread=self.off_thread,
         )
 
-    async def aside(self, work: Callable[[], Result], /) -> Result:
+    async def off_thread(self, work: Callable[[], Result], /) -> Result:
         result = work()
-        self.made_aside.append(result)
+        self.made_off_thread.append(result)
         return result
 
     async def fetch(self) -> Mapping[str, UsageSample] | NoUsage:
@@ -106,7 +106,7 @@ async def test_what_is_published(bench: Bench, log_lines: io.StringIO) -> None:
     assert bench.cpu() == [{"a": 5, "b": 7}]
     assert (bench.published[0].sampled_at, bench.poller.polls) == (1000.0, {"success": 1})
     # The reading, and the nodes without a usage.
-    assert bench.made_aside == [bench.published[0], ()]
+    assert bench.made_off_thread == [bench.published[0], ()]
     assert lines(log_lines) == []
 
 

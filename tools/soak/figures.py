@@ -64,7 +64,7 @@ class Figures:
         if self.memory.growth_percent >= MOST_GROWTH_PERCENT:
             found.append(
                 f"memory grew by {self.memory.growth_percent:.1f} % after the warm-up; "
-                f"right would be less than {MOST_GROWTH_PERCENT:g} %"
+                f"expected less than {MOST_GROWTH_PERCENT:g} %"
             )
         found += _leaks("at rest", self.at_rest_before, self.at_rest_after)
         found += _leaks("amid the churn", self.after_warm_up, self.at_end)

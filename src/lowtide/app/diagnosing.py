@@ -17,7 +17,7 @@ from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
 from lowtide.readings.rest import Rest
 from lowtide.readings.series import Series
-from lowtide.telemetry.prometheus import Aside, KubeServiceProxy
+from lowtide.telemetry.prometheus import KubeServiceProxy, OffThread
 
 if TYPE_CHECKING:  # a scheduler starts sooner without the doctor
     from lowtide.app.examining import Examining
@@ -63,7 +63,7 @@ class Diagnosing:
         proxy: KubeServiceProxy,
         clock: Clock,
         wall_clock: Clock,
-        aside: Aside,
+        off_thread: OffThread,
         rest: Rest,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -73,7 +73,7 @@ class Diagnosing:
         self._clock = clock
         self._wall_clock = wall_clock
         self._sleep = sleep
-        self._aside = aside
+        self._off_thread = off_thread
         self._rest = rest
         self._states: dict[TrafficRequest, frozenset[int]] = {}
         self._has_changed = False
@@ -113,7 +113,7 @@ class Diagnosing:
         return seconds >= (AT_LEAST_SECONDS if self._has_changed else EVERY_SECONDS)
 
     async def examine(self) -> None:
-        examining = await self._aside(self._make_examining)  # the first time that takes long
+        examining = await self._off_thread(self._make_examining)  # the first time that takes long
         from lowtide.app.examining import wanted_of
 
         findings: list[Finding] = []
@@ -131,7 +131,7 @@ class Diagnosing:
             wall_clock=self._wall_clock,
             proxy=self._proxy,
             pods_of=self._pods_of,
-            aside=self._aside,
+            off_thread=self._off_thread,
             rest=self._rest,
         )
 
@@ -157,7 +157,7 @@ class Diagnosing:
                 if (pod.namespace, pod.name) in names
             ]
 
-        return await self._aside(named)
+        return await self._off_thread(named)
 
     def _log_new(self, found: Sequence[FindingShown]) -> None:
         before = {(each.code, each.text) for each in self._found or ()}

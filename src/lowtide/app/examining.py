@@ -28,8 +28,8 @@ from lowtide.readings.rest import Rest, no_rest
 from lowtide.readings.series import Series
 from lowtide.telemetry.errors import PrometheusError
 from lowtide.telemetry.prometheus import (
-    Aside,
     KubeServiceProxy,
+    OffThread,
     Prometheus,
     at_once,
     shown_address,
@@ -63,14 +63,15 @@ class Examined:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examining:
     """`clock` never jumps; `wall_clock` is compared with Prometheus's. `pods_of` gives the pods
-    that scrape targets may be; `tell` is told what is being done. What takes long is done aside."""
+    that scrape targets may be; `tell` is called with each step before it begins. Long steps run on
+    another thread."""
 
     clock: Clock
     wall_clock: Clock
     proxy: KubeServiceProxy | None
     pods_of: PodsOf
     tell: Callable[[str], None] = lambda text: None
-    aside: Aside = at_once
+    off_thread: OffThread = at_once
     rest: Rest = no_rest
 
     async def examine(self, wanted: Wanted, nodes: Sequence[Node]) -> Examined:
@@ -81,7 +82,7 @@ class Examining:
             return Examined(names, addresses, None, tuple(findings))
         async with self._prometheus(request) as prometheus:
             evidence = await self._evidence(wanted, nodes, prometheus, ahead_seconds)
-            examination = await self.aside(partial(examined, evidence, self.rest))
+            examination = await self.off_thread(partial(examined, evidence, self.rest))
             found = (*findings, *examination.findings)
             return Examined(names, prometheus.address, examination, found)
 
@@ -110,7 +111,11 @@ class Examining:
 
     def _prometheus(self, request: TrafficRequest) -> Prometheus:
         return Prometheus(
-            request.access, clock=self.clock, proxy=self.proxy, aside=self.aside, rest=self.rest
+            request.access,
+            clock=self.clock,
+            proxy=self.proxy,
+            off_thread=self.off_thread,
+            rest=self.rest,
         )
 
     async def _evidence(
@@ -127,13 +132,13 @@ class Examining:
         # Labels that the scheduler does not look at may tell why it finds nothing.
         queries |= traffic_queries(request, meter.window_seconds, has_all_labels=True)
         answers, rejected = await self._ask(prometheus, queries)
-        reading = await self.aside(partial(meter.take, answers, nodes, (), now))
+        reading = await self.off_thread(partial(meter.take, answers, nodes, (), now))
         interval_seconds, is_widened = await self._scrape_interval(meter, prometheus, answers)
         if is_widened:
             queries = traffic_queries(request, meter.window_seconds, has_all_labels=True)
             queries |= pod_queries(request, meter.pod_window_seconds)
             answers |= (await self._ask(prometheus, queries))[0]
-            reading = await self.aside(partial(meter.take, answers, nodes, (), now))
+            reading = await self.off_thread(partial(meter.take, answers, nodes, (), now))
         seen = answers.get(SEEN, ())
         pods = await self.pods_of(seen) if may_be_pods(nodes, seen) else ()
         return Evidence(

@@ -32,10 +32,10 @@ def traffic_numbers(
     )
 
 
-def is_any_braked(readings: Collection[TrafficReading], now: float) -> bool | None:
+def is_any_ignored(readings: Collection[TrafficReading], now: float) -> bool | None:
     """Whether traffic does not count somewhere, as too few nodes are fresh; None before it is
     known."""
-    return any(aged(reading, now).is_braked for reading in readings) if readings else None
+    return any(aged(reading, now).is_ignored for reading in readings) if readings else None
 
 
 def usage_numbers(

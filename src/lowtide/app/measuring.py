@@ -18,7 +18,7 @@ import numpy as np
 from lowtide.app.clocks import Clock, short_rest
 from lowtide.app.diagnosing import Diagnosing, Diagnosis
 from lowtide.app.known_cluster import KnownCluster
-from lowtide.app.measured import is_any_braked, query_numbers, traffic_numbers, usage_numbers
+from lowtide.app.measured import is_any_ignored, query_numbers, traffic_numbers, usage_numbers
 from lowtide.app.registry import requests_of
 from lowtide.cluster.reading import Reading, with_precomputed_pods
 from lowtide.framework.profile import Profile
@@ -88,7 +88,7 @@ class Measuring:
             proxy=ServiceProxy(connection),
             clock=clock,
             wall_clock=wall_clock,
-            aside=self._aside,
+            off_thread=self._off_thread,
             rest=rest,
         )
         self._clients: list[Prometheus] = []
@@ -139,7 +139,7 @@ class Measuring:
         names = [node.name for node in self._known.nodes()]
         return MeasuredNumbers(
             traffic=traffic_numbers(traffic, _polls(self._traffic.values()), now),
-            is_traffic_braked=is_any_braked(traffic, now),
+            is_traffic_ignored=is_any_ignored(traffic, now),
             usage=usage_numbers(usage, names, _polls(self._usage.values()), now),
             queries=query_numbers(queries, names, _polls(self._queries.values()), now),
         )
@@ -160,7 +160,7 @@ class Measuring:
     def _pollers(self) -> list[Poller]:
         return [*self._traffic.values(), *self._usage.values(), *self._queries.values()]
 
-    async def _aside(self, work: Callable[[], Result], /) -> Result:
+    async def _off_thread(self, work: Callable[[], Result], /) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def _poll_for_ever(self, request: Request, poller: Poller) -> None:
@@ -194,7 +194,7 @@ class Measuring:
         """It is closed when the measuring ends."""
         proxy = ServiceProxy(self._connection)
         client = Prometheus(
-            access, clock=self._clock, proxy=proxy, aside=self._aside, rest=self._rest
+            access, clock=self._clock, proxy=proxy, off_thread=self._off_thread, rest=self._rest
         )
         self._clients.append(client)
         return client
@@ -215,19 +215,21 @@ class Measuring:
             clock=self._wall_clock,
             steady_clock=self._clock,
             sleep=self._sleep,
-            aside=self._aside,
+            off_thread=self._off_thread,
             rest=self._rest,
         )
 
     def _usage_poller(self, request: UsageRequest) -> UsagePoller:
         return UsagePoller(
             request=request,
-            fetch=MetricsApi(self._connection, aside=self._aside, rest=self._rest).node_usage,
+            fetch=MetricsApi(
+                self._connection, off_thread=self._off_thread, rest=self._rest
+            ).node_usage,
             allocatable=self._known.allocatable,
             publish=lambda reading: self._hand_on(request, reading, at=self._clock()),
             clock=self._wall_clock,
             sleep=self._sleep,
-            aside=self._aside,
+            off_thread=self._off_thread,
         )
 
     def _query_poller(self, query: PrometheusQuery) -> QueryPoller:
@@ -239,19 +241,19 @@ class Measuring:
             clock=self._wall_clock,
             steady_clock=self._clock,
             sleep=self._sleep,
-            aside=self._aside,
+            off_thread=self._off_thread,
         )
 
     async def _publish_traffic(self, reading: TrafficReading) -> None:
         pods, before = list(self._known.pods()), self._measured_whole[reading.request]
 
-        def made_aside() -> tuple[Reading, frozenset[str]]:
+        def made_off_thread() -> tuple[Reading, frozenset[str]]:
             young = [pod for pod in pods if pod.uid not in before]
             made = with_precomputed_pods(published(reading), young, self._rest)
             young_still = {uid for uid, (_, missing) in made.precomputed.items() if missing}
             return made, frozenset(pod.uid for pod in pods if pod.uid not in young_still)
 
-        made, self._measured_whole[reading.request] = await self._aside(made_aside)
+        made, self._measured_whole[reading.request] = await self._off_thread(made_off_thread)
         self._newest_traffic[reading.request] = reading
         self._diagnosing.note(reading)
         self._hand_on(reading.request, made, at=self._clock())

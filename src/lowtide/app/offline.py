@@ -189,7 +189,7 @@ def _unreadable_in_words(annotation: str, by_name: Mapping[str, str]) -> str:
     counted = f"{len(by_name)} {kind}" + ("s" if len(by_name) > 1 else "")
     return (
         f"the annotation {annotation} of {counted} cannot be read and does not count, "
-        f"such as {value!r} of {name}; right would be {right}"
+        f"such as {value!r} of {name}; expected {right}"
     )
 
 

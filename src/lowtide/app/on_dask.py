@@ -12,7 +12,7 @@ from lowtide.scenario.scenario import ScenarioError
 
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(\[[^]]+\]|[^:/\[\]]+):([0-9]{1,5})")
 _HIGHEST_PORT = 65535
-_RIGHT = "right would be tcp://HOST:8786"
+_RIGHT = "expected tcp://HOST:8786"
 _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 10
 

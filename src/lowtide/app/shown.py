@@ -346,7 +346,7 @@ class Shown:
                 stale=nodes[State.STALE],
                 missing=nodes[State.MISSING],
                 implausible=nodes[State.IMPLAUSIBLE],
-                is_ignored=numbers.is_traffic_braked,
+                is_ignored=numbers.is_traffic_ignored,
             )
         ]
 

@@ -43,7 +43,7 @@ class UrlPrefix(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value).strip("/")
         if not re.fullmatch(r"[A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*", text):
-            self.fail(f"{value!r} is not a path; right would be /scheduler", param, ctx)
+            self.fail(f"{value!r} is not a path; expected /scheduler", param, ctx)
         return f"/{text}" if text else ""
 
 

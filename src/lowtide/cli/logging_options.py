@@ -20,7 +20,7 @@ class Verbosity(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value).removeprefix("=")
         if not (text.isascii() and text.isdigit()):
-            self.fail(f"{value!r} is not a level; right would be 0 to 10", param, ctx)
+            self.fail(f"{value!r} is not a level; expected 0 to 10", param, ctx)
         return int(text)
 
 

@@ -18,4 +18,4 @@ class Seconds(click.ParamType[float]):
         try:
             return seconds_from_duration(str(value))
         except ValueError:
-            self.fail(f"{value!r} is not a duration; right would be 15s or 1m30s", param, ctx)
+            self.fail(f"{value!r} is not a duration; expected 15s or 1m30s", param, ctx)

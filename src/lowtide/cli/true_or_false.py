@@ -9,5 +9,5 @@ import click
 class TrueOrFalse(click.types.BoolParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bool:
         if value == "":
-            self.fail("it is empty; right would be true or false", param, ctx)
+            self.fail("it is empty; expected true or false", param, ctx)
         return super().convert(value, param, ctx)

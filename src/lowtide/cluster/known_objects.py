@@ -135,6 +135,7 @@ def _is_same_version(known: Any, thing: Any) -> bool:
 
 
 def _without_version(thing: Any) -> Any:
-    """Controllers write status all the time; objects here show only the new version of it."""
+    """Controllers write status all the time. Our objects have no status, so only resourceVersion
+    differs."""
     metadata = msgspec.structs.replace(thing.metadata, resource_version="", generation=0)
     return msgspec.structs.replace(thing, metadata=metadata)

@@ -60,7 +60,7 @@ class Nodes(TableView):
     # Facts of a node.
 
     def node(self, position: int) -> Node:
-        self._state.touched |= NODE << self._reach
+        self._state.touched |= NODE << self._touch_shift
         return self._state.node_at(self._row(position))
 
     @property
@@ -82,12 +82,12 @@ class Nodes(TableView):
 
     @property
     def unschedulable(self) -> BoolArray:
-        self._state.touched |= NODE << self._reach
+        self._state.touched |= NODE << self._touch_shift
         return self._gather(self._state.node_columns.unschedulable)
 
     def by_taints(self, judge: Callable[[tuple[Taint, ...]], int]) -> IntArray:
         """`judge` of each node's taints. It is called once per distinct list."""
-        self._state.touched |= NODE << self._reach
+        self._state.touched |= NODE << self._touch_shift
         taints = self._state.node_columns.taints
         return by_value(
             self._gather(taints.column),
@@ -98,7 +98,7 @@ class Nodes(TableView):
 
     def by_features(self, judge: Callable[[frozenset[str]], bool]) -> BoolArray:
         """`judge` of each node's declared features. It is called once per distinct set."""
-        self._state.touched |= NODE << self._reach
+        self._state.touched |= NODE << self._touch_shift
         features = self._state.node_columns.features
         return by_value(
             self._gather(features.column),
@@ -108,7 +108,7 @@ class Nodes(TableView):
 
     def label_matches(self, requirement: LabelRequirement) -> BoolArray:
         """True where the node's label meets the requirement."""
-        self._state.touched |= NODE << self._reach
+        self._state.touched |= NODE << self._touch_shift
         column = self._state.labels[requirement.key]
         numbers, interned = self._gather(column.column), column.interned
         match requirement.operator:
@@ -128,20 +128,20 @@ class Nodes(TableView):
     def label_numbers(self, key: str) -> tuple[Rows, Sequence[str | None]]:
         """The number of each node's value of this label (-1 without the label), and the values by
         number (None for an unused number). Numbers are valid for one decision only."""
-        self._state.touched |= NODE << self._reach
+        self._state.touched |= NODE << self._touch_shift
         column = self._state.labels[key]
         return self._gather(column.column), column.interned.values
 
     def label_number_of(self, key: str) -> Callable[[str], int | None]:
         """A function from a value of this label to its number, or to None if no node of the whole
         table has the value. An answer about a row must not depend on whether it is None."""
-        self._state.touched |= NODE << self._reach
+        self._state.touched |= NODE << self._touch_shift
         return self._state.labels[key].interned.number_of
 
     def all_labelled(self, key: str) -> bool:
         """Whether every node of the whole table has this label. Nodes outside this view count too,
         so an answer about a row must not depend on it."""
-        self._state.touched |= NODE << self._reach
+        self._state.touched |= NODE << self._touch_shift
         return self._state.labels[key].interned.use_count == self._state.count
 
     def is_named(self, *node_names: str) -> BoolArray:
@@ -158,7 +158,7 @@ class Nodes(TableView):
 
     def image_sizes(self, image: str) -> IntArray:
         """The size of the image on each node, in bytes; 0 where it is absent."""
-        self._state.touched |= NODE << self._reach
+        self._state.touched |= NODE << self._touch_shift
         return self._gather(self._state.images.sizes.columns[image])
 
     @property
@@ -175,7 +175,7 @@ class Nodes(TableView):
     # What a node offers, and what is on it.
 
     def allocatable(self, resource: str) -> IntArray:
-        self._state.touched |= NODE << self._reach
+        self._state.touched |= NODE << self._touch_shift
         return self._gather(self._state.allocatable_amounts.amounts[resource])
 
     def sum_up_to(self, most: IntArray, amounts: IntArray, wanted: int) -> IntArray:
@@ -187,12 +187,12 @@ class Nodes(TableView):
     def all_have(self, resource: str) -> bool:
         """Whether every node of the whole table can allocate some of this resource. Nodes outside
         this view count too, so an answer about a row must not depend on it."""
-        self._state.touched |= NODE << self._reach
+        self._state.touched |= NODE << self._touch_shift
         return self._state.allocatable_amounts.all_have(resource)
 
     def requested(self, resource: str) -> IntArray:
         """What the pods on each node request. For the resource `pods`, their number."""
-        self._state.touched |= TAKEN << self._reach
+        self._state.touched |= TAKEN << self._touch_shift
         if resource == POD_COUNT:
             return self.pod_count
         return self._total(self._state.pod_totals.total(resource), resource)
@@ -204,14 +204,14 @@ class Nodes(TableView):
 
     @property
     def pod_count(self) -> IntArray:
-        self._state.touched |= TAKEN << self._reach
+        self._state.touched |= TAKEN << self._touch_shift
         pod_count = self._gather(self._state.pod_totals.pod_count)
         return self._adjusted(pod_count, lambda _: 1, POD_COUNT)
 
     @property
     def lowest_priority(self) -> IntArray:
         """The lowest priority of the pods on each node; without pods, above every priority."""
-        self._state.touched |= TAKEN << self._reach
+        self._state.touched |= TAKEN << self._touch_shift
         lowest: IntArray = self._gather(self._state.pod_totals.lowest_priority)
         for overlays in self._layers:
             lowest = lowest.copy()
@@ -220,12 +220,12 @@ class Nodes(TableView):
         return lowest
 
     def pods(self, position: int) -> list[Pod]:
-        self._state.touched |= PODS << self._reach
+        self._state.touched |= PODS << self._touch_shift
         return [placed.pod for placed in self._placed(position)]
 
     def pods_matching(self, selection: PodSelection) -> IntArray:
         """How many pods of this selection are on each node."""
-        self._state.touched |= LABELS << self._reach
+        self._state.touched |= LABELS << self._touch_shift
         column = self._gather(self._state.pods_matching[selection])
         return self._adjusted(
             column, lambda placed: selection.counts(placed.pod), ("counted", selection)
@@ -236,7 +236,7 @@ class Nodes(TableView):
         terminating pods included. None if this view uses neither."""
         if self._overlays is None:
             return None
-        self._state.touched |= LABELS << self._reach
+        self._state.touched |= LABELS << self._touch_shift
         return self._overlays.change(selection, lambda placed: selection.matches(placed.pod))
 
     def terms_about(self, pod: Pod) -> Iterator[CarriedTerm]:
@@ -264,7 +264,7 @@ class Nodes(TableView):
         is the number of copies, or -1 for a removed pod."""
         if self._overlays is None:
             return iter(())
-        self._state.touched |= PODS << self._reach
+        self._state.touched |= PODS << self._touch_shift
         return self._overlays.pods()
 
     def differences(self) -> Iterator[tuple[int, Pod, int]]:
@@ -284,7 +284,7 @@ class Nodes(TableView):
 
     def uses_port(self, wanted: HostPort) -> BoolArray:
         """True where a pod on the node holds a host port that conflicts with this one."""
-        self._state.touched |= TAKEN << self._reach
+        self._state.touched |= TAKEN << self._touch_shift
         conflicting = self._state.host_ports.conflicting(wanted)
 
         def held_by(placed: PlacedPod) -> int:
@@ -306,7 +306,7 @@ class Nodes(TableView):
     def reading(self, source: Hashable) -> Mapping[str, FloatArray]:
         """The columns published under this source, NaN where a value is unknown. Empty before the
         first reading is published."""
-        self._state.touched |= READING << self._reach
+        self._state.touched |= READING << self._touch_shift
         ledger = self._state.ledgers.ledger(source)
         if ledger is None:
             return {}
@@ -322,7 +322,7 @@ class Nodes(TableView):
 
     def expected(self, source: Hashable, pod: Pod) -> Mapping[str, float]:
         """What the pod would add to this source's reading of a node, by field."""
-        self._state.touched |= READING << self._reach
+        self._state.touched |= READING << self._touch_shift
         ledger = self._state.ledgers.ledger(source)
         return {} if ledger is None else ledger.expected(pod)
 

@@ -24,7 +24,9 @@ Difference = tuple[int, Pod, int]  # position, pod, number of copies added (-1: 
 
 _NOWHERE = -1
 _LARGEST_USUAL = 2**40  # the sum of 8 million such amounts fits into 64 bits
-_MOST_COLUMNS = 64  # kept at once: nominated pods may stay while plugins read ever other columns
+# The cache is dropped when it holds this many columns: overlays of nominated pods may live long,
+# and plugins may read more and more columns.
+_MOST_COLUMNS = 64
 
 
 def hypothetical_pod(pod: Pod) -> PlacedPod:
@@ -146,7 +148,7 @@ class Overlays:
         removed: dict[int, list[PlacedPod]] = {}
         for at, uids in pods.items():
             really = really_on(at)
-            known = self._removed_again(at, uids, times) if len(times) else ()
+            known = self._remove_earlier(at, uids, times) if len(times) else ()
             new = [uid for uid in dict.fromkeys(uids) if uid in really and uid not in known]
             removed[at] = [really[uid] for uid in new]
         return self._with(removed, times, -1)
@@ -212,7 +214,7 @@ class Overlays:
         np.add.at(by_place, hypothetical.places, self._times * amounts)
         return by_place[self._places]
 
-    def _removed_again(self, position: int, uids: Collection[str], times: IntArray) -> set[str]:
+    def _remove_earlier(self, position: int, uids: Collection[str], times: IntArray) -> set[str]:
         """Apply a removal to pods of earlier overlays. An added pod stops counting. Returns the
         uids of removed pods: they count as removed, also after `restoring`."""
         found = set()

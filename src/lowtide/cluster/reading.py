@@ -30,7 +30,8 @@ class Expectation(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """`columns` hold one value per name. Any other node has the values `of_others`, else NaN.
+    """`columns` hold one value per name. Nodes not in `names` get `of_others`; missing fields are
+    NaN.
 
     A pod that started at `sampled_at - window_seconds` or earlier is fully measured. One that
     started later is measured in part; `expects` gives the rest. If `sampled_at` is infinity, every

@@ -28,10 +28,10 @@ class TableView:
         "_feasible",
         "_is_hypothetical",
         "_overlays",
-        "_reach",
         "_removal",
         "_rows",
         "_state",
+        "_touch_shift",
     )
 
     def __init__(
@@ -40,15 +40,15 @@ class TableView:
         rows: Rows | None = None,
         overlays: Overlays | None = None,
         *,
-        reach: int = 0,
+        touch_shift: int = 0,
         feasible: BoolArray | None = None,
     ) -> None:
-        """`reach` is ANY_ROW if reads count as reads of the whole table. `feasible` is indexed by
-        row."""
+        """Bits that a plugin reads are logged shifted by `touch_shift`: by ANY_ROW if reads count
+        as reads of the whole table, else by 0. `feasible` is indexed by row."""
         self._state = state
         self._rows = rows
         self._overlays = overlays
-        self._reach = reach
+        self._touch_shift = touch_shift
         self._feasible = feasible
         self._everything: Self | None = None
         self._are_amounts_large: bool | None = None
@@ -78,10 +78,10 @@ class TableView:
     def everything(self) -> Self:
         """The whole table, without the overlays of this view. An answer about one row that depends
         on other rows must read them here: elsewhere, a read counts for that row alone."""
-        if self._reach and self.is_whole:
+        if self._touch_shift and self.is_whole:
             return self
         if self._everything is None:
-            self._everything = type(self)(self._state, reach=ANY_ROW, feasible=self._feasible)
+            self._everything = type(self)(self._state, touch_shift=ANY_ROW, feasible=self._feasible)
         return self._everything
 
     @property
@@ -92,7 +92,7 @@ class TableView:
     def take(self, positions: Rows) -> Self:
         rows = positions if self._rows is None else self._rows[positions]
         overlays = self._overlays
-        return self._face(rows, None if overlays is None else overlays.take(positions))
+        return self._view(rows, None if overlays is None else overlays.take(positions))
 
     def with_pods(self, pods: Mapping[int, Sequence[Pod]]) -> Self:
         """This view with pods added, by position. Each position is a hypothesis of its own:
@@ -101,16 +101,16 @@ class TableView:
 
     def with_placed(self, pods: Mapping[int, Iterable[PlacedPod]]) -> Self:
         """`with_pods` for pods whose footprint is known."""
-        return self._face(self._rows, self._overlays_so_far.adding(pods))
+        return self._view(self._rows, self._overlays_so_far.adding(pods))
 
     def with_copies(self, placed: PlacedPod, times: IntArray) -> Self:
         """This view, which must not have overlays, with so many copies of the pod added at each
         position."""
-        return self._face(self._rows, Overlays.repeating(placed, times))
+        return self._view(self._rows, Overlays.repeating(placed, times))
 
     def without(self, pods: Mapping[int, Collection[str]]) -> Self:
         """This view without the pods of these uids, by position."""
-        return self._face(self._rows, self._overlays_so_far.removing(pods, self._really_on))
+        return self._view(self._rows, self._overlays_so_far.removing(pods, self._really_on))
 
     def without_lower(self, priority: int) -> tuple[Self, list[list[Pod]]]:
         """This view without the pods of lower priority, and those pods by position."""
@@ -122,38 +122,44 @@ class TableView:
         pods = [[placed.pod for placed in each] for each in lower]
         if self._overlays is None:
             overlays = self._overlays_so_far.removing_all(dict(enumerate(lower)))
-            return self._face(self._rows, overlays), pods
+            return self._view(self._rows, overlays), pods
         return self.without({at: [pod.uid for pod in each] for at, each in enumerate(pods)}), pods
 
     def restoring(self, indexes: Rows) -> Self:
         """Undo changes. `indexes` number all pods that overlays have added or removed, in order;
         without earlier overlays, these are the pods that `without_lower` returned."""
-        return self._face(self._rows, self._overlays_so_far.restoring(indexes))
+        return self._view(self._rows, self._overlays_so_far.restoring(indexes))
 
     def overlaid(self, overlays: Overlays) -> Self:
         """This view with these overlays, which are by position, in place of its own."""
-        return self._face(self._rows, overlays)
+        return self._view(self._rows, overlays)
 
     def with_feasible(self, feasible: BoolArray) -> Self:
         """This view, where `feasible` marks the table rows that passed the filters."""
         return type(self)(
-            self._state, self._rows, self._overlays, reach=self._reach, feasible=feasible
+            self._state,
+            self._rows,
+            self._overlays,
+            touch_shift=self._touch_shift,
+            feasible=feasible,
         )
 
     # Internals.
 
     def touch(self, bits: int) -> None:
         """Record that these bits of these rows were read."""
-        self._state.touched |= bits << self._reach
+        self._state.touched |= bits << self._touch_shift
 
     def _touch_which_rows(self) -> None:
         """If reads count for the whole table, record that the answer depends on which nodes
         exist."""
-        if self._reach:
+        if self._touch_shift:
             self._state.touched |= NODES
 
-    def _face(self, rows: Rows | None, overlays: Overlays | None) -> Self:
-        return type(self)(self._state, rows, overlays, reach=self._reach, feasible=self._feasible)
+    def _view(self, rows: Rows | None, overlays: Overlays | None) -> Self:
+        return type(self)(
+            self._state, rows, overlays, touch_shift=self._touch_shift, feasible=self._feasible
+        )
 
     def _row(self, position: int) -> int:
         return position if self._rows is None else int(self._rows[position])

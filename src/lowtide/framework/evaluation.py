@@ -36,7 +36,7 @@ from lowtide.objects.pod import Pod
 Answers = npt.NDArray[Any]  # one integer per row: the bits of the reasons, or a raw score
 
 NEVER = -1  # in place of a log position
-_MOST_PARTITIONS = 64
+_MOST_GROUPINGS = 64
 
 
 class ChangedRows:
@@ -75,7 +75,7 @@ class ChangedRows:
         )
         self._rows: dict[int, Rows | None] = {}  # by touched bits
         self._arrays: dict[tuple[int, ...], Rows] = {}  # equal rows are one array
-        self._faces: dict[int, Nodes] = {}
+        self._views: dict[int, Nodes] = {}
 
     def concern(self, logged: int) -> bool:
         """Whether a row is new or any of these bits was logged."""
@@ -103,11 +103,11 @@ class ChangedRows:
 
     def nodes(self, rows: Rows) -> Nodes:
         """One Nodes for each array of rows, shared by the plugins."""
-        face = self._faces.get(id(rows))
-        if face is None:
+        view = self._views.get(id(rows))
+        if view is None:
             nodes = self._state.nodes(self.feasible)
-            face = self._faces[id(rows)] = nodes if rows is self.everything else nodes.take(rows)
-        return face
+            view = self._views[id(rows)] = nodes if rows is self.everything else nodes.take(rows)
+        return view
 
     def index(self, rows: Rows) -> Rows | slice:
         """An index that picks these rows out of an array; a slice, which is faster, for all."""
@@ -157,33 +157,33 @@ class ChangedRows:
         return array
 
 
-class Partition(NamedTuple):
+class PluginGroups(NamedTuple):
     """Plugins by number. A `local` plugin's answer about a row depends on no other row and on no
-    pod labels (`is_local`). These plugins share a batch of rows, and are asked ahead."""
+    pod labels (`is_local`). Local plugins share a batch of rows, and are asked ahead."""
 
     local: Sequence[int]
     local_touched: int
-    others: Mapping[int, Sequence[int]]  # by touched bits
-    others_logged: int  # the logged bits that may change an answer of one of them
+    not_local: Mapping[int, Sequence[int]]  # by touched bits
+    not_local_logged: int  # the logged bits that may change an answer of one of them
 
 
 class PluginsAt:
     """The plugins at one extension point that concern one group of pods. Most touch the same bits
-    for every such pod. So partitions are cached, and a new Evaluation starts with the bits that
+    for every such pod. So groupings are cached, and a new Evaluation starts with the bits that
     were touched last."""
 
     def __init__(self, plugins: Sequence[Any]) -> None:
         self.plugins = tuple(plugins)
         self.touched_last = [0] * len(self.plugins)
-        self._partitions: dict[tuple[int, ...], Partition] = {}
+        self._groups_by_touched: dict[tuple[int, ...], PluginGroups] = {}
 
-    def partition(self, touched: Sequence[int]) -> Partition:
+    def groups(self, touched: Sequence[int]) -> PluginGroups:
         key = tuple(touched)
-        found = self._partitions.get(key)
+        found = self._groups_by_touched.get(key)
         if found is None:
-            if len(self._partitions) >= _MOST_PARTITIONS:
-                self._partitions.clear()
-            found = self._partitions[key] = _parted(key)
+            if len(self._groups_by_touched) >= _MOST_GROUPINGS:
+                self._groups_by_touched.clear()
+            found = self._groups_by_touched[key] = _grouped(key)
         return found
 
 
@@ -204,15 +204,15 @@ class Evaluation(ABC):
         # The bits that plugins touched in another method, such as `normalize`.
         self._touched_besides = [0] * len(self.plugins)
         self.judged_at = NEVER
-        self._partition: Partition | None = None  # until it is asked for
+        self._groups: PluginGroups | None = None  # until it is asked for
         self._lookahead = Lookahead(state, batches)
 
     @property
-    def partition(self) -> Partition:
-        """Of the plugins, by what they touched so far."""
-        if self._partition is None:
-            self._partition = self._plugins_at.partition(self.touched)
-        return self._partition
+    def groups(self) -> PluginGroups:
+        """The plugins, grouped by what they touched so far."""
+        if self._groups is None:
+            self._groups = self._plugins_at.groups(self.touched)
+        return self._groups
 
     def judge_all_again(self) -> None:
         """Make the next refresh judge every row."""
@@ -222,14 +222,14 @@ class Evaluation(ABC):
     def use_lookahead(self, changes: ChangedRows) -> int | None:
         """If only one row changed for the local plugins, and the lookahead has their answers for
         it, keep these and return the row. Return None otherwise."""
-        row = changes.only_row(self.partition.local_touched)
+        row = changes.only_row(self.groups.local_touched)
         if row is None:
             return None
         answers = self._lookahead.answers_for(row)
         if answers is None:
             return None
         self._batches.without_use = 0
-        self._keep_one(self.partition.local, row, answers)
+        self._keep_one(self.groups.local, row, answers)
         return row
 
     def judge(
@@ -243,11 +243,11 @@ class Evaluation(ABC):
         """Ask plugins again about rows where a touched bit changed. Return, by plugin number, the
         rows whose answers may differ now, except `known`: the row that `use_lookahead` returned.
         `refiltered` are rows that may have become feasible or infeasible."""
-        partition = self.partition
-        judged = self._judge_local(partition, changes, ranked) if known is None else {}
-        if not len(refiltered) and not changes.concern(partition.others_logged):
+        groups = self.groups
+        judged = self._judge_local(groups, changes, ranked) if known is None else {}
+        if not len(refiltered) and not changes.concern(groups.not_local_logged):
             return judged
-        for touched, numbers in partition.others.items():
+        for touched, numbers in groups.not_local.items():
             rows = changes.rows(touched)
             if len(refiltered) and touched & FEASIBLE_ANYWHERE:
                 rows = _with_refiltered(rows, touched, changes, refiltered)
@@ -256,20 +256,20 @@ class Evaluation(ABC):
         return judged
 
     def _judge_local(
-        self, partition: Partition, changes: ChangedRows, ranked: IntArray
+        self, groups: PluginGroups, changes: ChangedRows, ranked: IntArray
     ) -> dict[int, Rows]:
         """The rows with new answers, by plugin number."""
-        rows = changes.rows(partition.local_touched) if partition.local else None
+        rows = changes.rows(groups.local_touched) if groups.local else None
         if rows is None:
             return {}
         if rows is changes.everything:
             self._lookahead.forget()
             return {
                 number: self._judge(number, own, changes)
-                for number in partition.local
+                for number in groups.local
                 if (own := changes.rows(self.touched[number])) is not None
             }
-        return self._judge_few(partition.local, rows, changes, ranked)
+        return self._judge_few(groups.local, rows, changes, ranked)
 
     # How answers are kept.
 
@@ -328,7 +328,7 @@ class Evaluation(ABC):
             later.append(nothing if found is None else found[len(few) :])
         again = self._keep(now, few)
         judged |= {number: self._judge(number, changes.everything, changes) for number in again}
-        if again or self.partition.local != numbers:
+        if again or self.groups.local != numbers:
             self._lookahead.forget()  # some answer depends on other rows
         else:
             self._lookahead.keep(ahead, later)
@@ -349,7 +349,7 @@ class Evaluation(ABC):
         before = self.touched[number]
         if before != touched:
             check_kinds(self._state, self.plugins[number], touched)
-            self.touched[number], self._partition = touched, None
+            self.touched[number], self._groups = touched, None
             # Without the bits of kinds: these differ between ClusterStates.
             self._plugins_at.touched_last[number] = touched & (FIRST_KIND - 1)
             if is_local(before) is not is_local(touched):
@@ -367,17 +367,17 @@ def check_kinds(state: ClusterState, plugin: Any, touched: int) -> None:
         raise PluginError(text, plugin_name=plugin.name)
 
 
-def _parted(touched: Sequence[int]) -> Partition:
+def _grouped(touched: Sequence[int]) -> PluginGroups:
     local = [number for number, each in enumerate(touched) if is_local(each)]
-    local_touched = others_logged = 0
-    others: dict[int, list[int]] = {}
+    local_touched = not_local_logged = 0
+    not_local: dict[int, list[int]] = {}
     for number, each in enumerate(touched):
         if number in local:
             local_touched |= each
         else:
-            others.setdefault(each, []).append(number)
-            others_logged |= logged_bits(each)
-    return Partition(local, local_touched, others, others_logged)
+            not_local.setdefault(each, []).append(number)
+            not_local_logged |= logged_bits(each)
+    return PluginGroups(local, local_touched, not_local, not_local_logged)
 
 
 def _with_refiltered(

@@ -73,9 +73,10 @@ class LookaheadBatches:
         return Batch(few, ahead, nodes)
 
     def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
-        """The rows to judge ahead. None unless a pod of the signature was the last change of a
-        changed row. None either if the lookahead was of no use lately, for example because other
-        pods come to the same rows; then it is tried again once in 256 batches."""
+        """The rows to judge ahead. Returns no rows unless the last change of a changed row was the
+        arrival of a pod of the signature. Returns no rows if recent lookahead answers were never
+        used, for example because other pods come to the same rows; then only every 256th batch
+        tries again."""
         self.without_use += 1
         if self.without_use > _MOST_WITHOUT_USE and self.without_use % _TRIED_EVERY:
             return NO_ROWS

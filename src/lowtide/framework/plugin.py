@@ -297,7 +297,8 @@ class PostFilterContext(Protocol):
 
     @property
     def eviction_may_help(self) -> BoolArray:
-        """One element per node: whether the first plugin that rejects the node says so."""
+        """One element per node: whether the first plugin that rejects it says that eviction may
+        help."""
 
     def was_reached(self, plugin_name: str) -> bool:
         """Whether this plugin's pre-filter ran. None runs after a rejection that eviction cannot

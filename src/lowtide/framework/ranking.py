@@ -114,9 +114,9 @@ class Ranking(Evaluation):
         if changes is None or (changes.since, changes.until) != (self.judged_at, position):
             changes = ChangedRows(self._state, self.judged_at, asking, feasible)
         # A scaled score depends on other rows' scores, so it cannot be updated for one row alone.
-        is_short = refiltered == set() and self._scaled.isdisjoint(self.partition.local)
+        is_short = refiltered == set() and self._scaled.isdisjoint(self.groups.local)
         known = self.use_lookahead(changes) if is_short else None
-        if known is not None and not changes.concern(self.partition.others_logged):
+        if known is not None and not changes.concern(self.groups.not_local_logged):
             self._rank_one(known)
         else:
             self._judge_and_rank(changes, known, changes.existing(refiltered))

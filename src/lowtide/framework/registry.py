@@ -25,9 +25,9 @@ Supplies = Mapping[type, Any]
 class BuiltIn:
     """What the registry knows about one plugin.
 
-    `points` are the extension points of kube-scheduler's plugin of this name, where it has others
-    than this class has methods for: a plugin that judges all nodes at once needs no PreFilter or
-    PreScore to prepare data for a per-node call."""
+    `points` are the extension points of kube-scheduler's plugin of this name, if they differ from
+    this class's methods: a plugin that judges all nodes at once needs no PreFilter or PreScore to
+    prepare data for a per-node call."""
 
     name: str
     plugin: type[Any]

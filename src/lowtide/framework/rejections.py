@@ -72,7 +72,7 @@ class Filtering(Evaluation):
         pre_filters = self.pre_filters
         is_other_for_all = changes.concern(pre_filters.logged) and pre_filters.refresh(changes)
         known = None if is_other_for_all else self.use_lookahead(changes)
-        if known is not None and not changes.concern(self.partition.others_logged):
+        if known is not None and not changes.concern(self.groups.not_local_logged):
             self._settle_one(known)
         else:
             parts = list(self.judge(changes, ranked, known=known).values())

@@ -1,7 +1,7 @@
 """Verdict: what the plugins of one profile answer about one pod signature on every node.
 
-A verdict outlives one pod. Placing a pod changes one row, and only the plugins that read what
-changed judge that row again. `verdict_cache` keeps verdicts; `decide` reads them.
+A verdict outlives one pod. Placing a pod changes one row, and only plugins that read the changed
+data are asked again about that row. `verdict_cache` keeps verdicts; `decide` reads them.
 """
 
 import math
@@ -254,7 +254,7 @@ class Verdict:
         filters, plugins = len(self.filters), self._plugin_count
         per_row = 8 * filters + 9 * (plugins - filters) + 2 * 8 + 3  # with totals and ranks
         arrays = per_row * self._capacity + self.leaders.bytes_kept
-        local = len(self._filtering.partition.local) + len(self._ranking.partition.local)
+        local = len(self._filtering.groups.local) + len(self._ranking.groups.local)
         ahead = lookahead_bytes(self.state.count, local)
         return arrays + ahead + (plugins + 1) * _BYTES_PER_PLUGIN
 

@@ -20,15 +20,17 @@ _TIMEOUT_SECONDS = 10.0
 _WHAT: Final = f"The answer to GET {NODES_PATH}"
 
 Samples = dict[str, UsageSample]
-Aside = Callable[[Callable[[], Samples]], Awaitable[Samples]]
+OffThread = Callable[[Callable[[], Samples]], Awaitable[Samples]]
 
 
 class MetricsApi:
-    """An answer about thousands of nodes is read by `aside`, on another thread."""
+    """An answer about thousands of nodes is read by `off_thread`, on another thread."""
 
-    def __init__(self, connection: Connection, *, aside: Aside, rest: Rest = no_rest) -> None:
+    def __init__(
+        self, connection: Connection, *, off_thread: OffThread, rest: Rest = no_rest
+    ) -> None:
         self._connection = connection
-        self._aside = aside
+        self._off_thread = off_thread
         self._rest = rest
         self._decode = AnswerDecoder(NodeMetricsList).decode
 
@@ -38,7 +40,7 @@ class MetricsApi:
             response = await self._connection.request(
                 "GET", NODES_PATH, timeout_seconds=_TIMEOUT_SECONDS, attempts=1
             )
-            return await self._aside(partial(self._samples, response.body))
+            return await self._off_thread(partial(self._samples, response.body))
         except ApiError as error:
             return NoUsage(_reason(error))
         except KubeError as error:

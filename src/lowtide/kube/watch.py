@@ -1,6 +1,7 @@
 """Keeps up with all objects of one kind: a list, then a watch that is resumed for ever.
 
-Each change is handed on once, as an event of lowtide.objects; app starts one Watch per kind."""
+Each change is passed to the callback once, as an event of lowtide.objects. app starts one Watch
+per kind."""
 
 import asyncio
 import random
@@ -149,8 +150,8 @@ class Watch(Generic[T]):
             self._handle(Listed(self._kind.name))
 
     async def _take_list(self, arriving: AsyncIterator[bytes]) -> str:
-        """Returns its version. Only a whole list tells what is gone, which is handed on first;
-        where nothing is known yet, objects are handed on while others are still to come."""
+        """Returns its version. Only a complete list shows what is gone, and deletions are passed on
+        first. If nothing is known yet, objects are passed on before the list is complete."""
         is_first = not self._known
         version, unreadable, held = "", set[Key](), []
         async for head_version, objects, left_out in self._decoded_pieces(arriving):
@@ -271,7 +272,7 @@ class Watch(Generic[T]):
         self._version = found.metadata.resource_version
 
     def _take_unreadable(self, event: _Line) -> None:
-        """The object known before stays as it was, but its deletion is handed on."""
+        """The object known before stays as it was, but its deletion is passed on."""
         version = self._decode_any(event.object, self._unknown_line).metadata.resource_version
         key = self._key_of_raw(event.object)
         if event.type == "DELETED":

@@ -171,6 +171,7 @@ class ContainerState(Wire, frozen=True):
 class ContainerStatus(Wire, frozen=True):
     name: str = ""
     state: ContainerState = ContainerState()
+    restart_count: int = 0
     allocated_resources: Quantities = {}
     resources: ResourceRequirements | None = None
 
@@ -238,16 +239,21 @@ class Pod(Wire, frozen=True, dict=True, gc=True):
 
     @property
     def started_at(self) -> float | None:
-        """When the first running container started, in seconds since 1970; None before that."""
-        if not self.status.container_statuses and not self.status.start_time:
+        """When the first container started, in seconds since 1970; None before that. A container's
+        status loses that time when it restarts: the pod's start time counts then."""
+        containers, start_time = self.status.container_statuses, self.status.start_time
+        if not containers and not start_time:
             return None
         begun = [
-            status.state.running.started_at
-            for status in self.status.container_statuses
-            if status.state.running is not None and status.state.running.started_at
+            each.state.running.started_at
+            for each in containers
+            if each.state.running is not None and each.state.running.started_at
         ]
-        if not begun and self.status.phase == "Running" and self.status.start_time:
-            begun = [self.status.start_time]
+        if start_time and (
+            any(each.restart_count for each in containers)
+            or (not begun and self.status.phase == "Running")
+        ):
+            begun = [start_time]
         times = [seconds for text in begun if (seconds := epoch_seconds(text)) is not None]
         return min(times, default=None)
 

@@ -26,13 +26,13 @@ IS_GUESSED = "is_guessed"  # the capacity is guessed from other nodes' traffic
 
 def published(reading: TrafficReading) -> Reading:
     """Values, rates and shares are NaN for all nodes if no node is fresh, or too few are."""
-    is_believed = reading.is_fresh & (not reading.is_braked)
-    value = _with_average(reading.value, is_believed)
+    is_trusted = reading.is_fresh & (not reading.is_ignored)
+    value = _with_average(reading.value, is_trusted)
     capacity = np.where(reading.capacity > 0, reading.capacity, _median(reading.capacity))
-    share = _with_average(reading.share, is_believed)
-    is_known = is_believed & (reading.capacity > 0) & np.isfinite(reading.share)
+    share = _with_average(reading.share, is_trusted)
+    is_known = is_trusted & (reading.capacity > 0) & np.isfinite(reading.share)
     is_guessed = ~reading.has_known_capacity
-    is_mostly_guessed = is_guessed[is_believed].mean() > 0.5 if is_believed.any() else False
+    is_mostly_guessed = is_guessed[is_trusted].mean() > 0.5 if is_trusted.any() else False
     columns = {
         VALUE_COLUMN: value,
         HIGHEST_VALUE: np.full(len(value), _highest(value)),
@@ -41,30 +41,30 @@ def published(reading: TrafficReading) -> Reading:
         CAPACITY: capacity,
         SHARE: share,
         STATE: reading.state.astype(np.float64),
-        IS_HOT: (reading.is_hot & is_believed).astype(np.float64),
-        MAY_BE_HOT: (reading.has_known_capacity & is_believed).astype(np.float64),
-        IS_GUESSED: np.where(is_believed, is_guessed, is_mostly_guessed).astype(np.float64),
+        IS_HOT: (reading.is_hot & is_trusted).astype(np.float64),
+        MAY_BE_HOT: (reading.has_known_capacity & is_trusted).astype(np.float64),
+        IS_GUESSED: np.where(is_trusted, is_guessed, is_mostly_guessed).astype(np.float64),
     }
     return Reading(
         names=reading.names,
         columns=columns,
-        of_others={**_for_other_nodes(columns, is_believed), IS_GUESSED: float(is_mostly_guessed)},
+        of_others={**_for_other_nodes(columns, is_trusted), IS_GUESSED: float(is_mostly_guessed)},
         expects=reading.pods if reading.request.is_rate else None,
         sampled_at=reading.sampled_at,
         window_seconds=reading.window_seconds,
     )
 
 
-def _with_average(values: FloatArray, is_believed: BoolArray) -> FloatArray:
+def _with_average(values: FloatArray, is_trusted: BoolArray) -> FloatArray:
     """An unknown node gets the average, so that it is neither preferred nor avoided."""
-    known = values[is_believed & np.isfinite(values)]
+    known = values[is_trusted & np.isfinite(values)]
     average = float(known.mean()) if len(known) else math.nan
-    return np.where(is_believed & np.isfinite(values), values, average)
+    return np.where(is_trusted & np.isfinite(values), values, average)
 
 
-def _for_other_nodes(columns: dict[str, FloatArray], is_believed: BoolArray) -> dict[str, float]:
+def _for_other_nodes(columns: dict[str, FloatArray], is_trusted: BoolArray) -> dict[str, float]:
     """The values of a node that joined after the poll: averages, with the state missing."""
-    value, share = columns[VALUE_COLUMN][is_believed], columns[SHARE][is_believed]
+    value, share = columns[VALUE_COLUMN][is_trusted], columns[SHARE][is_trusted]
     average_share = float(share.mean()) if len(share) else math.nan
     capacity = _median(columns[CAPACITY])
     return {

@@ -16,6 +16,7 @@ from lowtide.objects.pod import Pod
 from lowtide.readings.answers import Answers
 from lowtide.readings.capacity import StatedCapacities
 from lowtide.readings.demand import Owners
+from lowtide.readings.due_times import DueTimes
 from lowtide.readings.judging import NOTHING_BEFORE, before_the_next, judged
 from lowtide.readings.links import OF_DEVICES, LinkFinder
 from lowtide.readings.matching import NodeMatcher, identity_of
@@ -35,7 +36,6 @@ from lowtide.readings.request import (
     traffic_queries,
 )
 from lowtide.readings.rest import Rest, no_rest
-from lowtide.readings.rhythm import Rhythm
 from lowtide.readings.series import Series
 
 # A rate needs two samples, and a target may miss one or two scrapes.
@@ -55,7 +55,8 @@ _NEARLY: Final = 0.99  # tolerance, because scrape intervals are not exact to th
 
 
 class TrafficMeter:
-    """`now` is the time of a monotonic clock, except in `take`, which is given both clocks."""
+    """`now` is the time of a monotonic clock. Only in `take`, `now` is the wall clock and
+    `steady_now` the monotonic one."""
 
     def __init__(self, request: TrafficRequest, rest: Rest = no_rest) -> None:
         self.request = request
@@ -64,8 +65,8 @@ class TrafficMeter:
         self._scrape_interval_seconds = 0.0
         self._pod_scrape_interval_seconds: float | None = None
         self._lag_seconds = 0.0
-        self._rhythm = Rhythm()
-        self._ahead = _Ahead()
+        self._due_times = DueTimes()
+        self._clock_offset = _ClockOffset()
         self._reading: TrafficReading | None = None
         self._ahead_of_steady_seconds = 0.0  # `now` minus `steady_now` at the last `take`
         self._nodes: Sequence[Node] = ()
@@ -85,14 +86,14 @@ class TrafficMeter:
         rare = {
             name: promql
             for name, promql in link_queries(self.request).items()
-            if is_other_cluster or self._rhythm.is_due(name, self._links_every_seconds, now)
+            if is_other_cluster or self._due_times.is_due(name, self._links_every_seconds, now)
         }
         of_pods = {
             name: promql
             for name, promql in pod_queries(self.request, self.pod_window_seconds).items()
-            if self._rhythm.is_due(name, PODS_EVERY_SECONDS, now)
+            if self._due_times.is_due(name, PODS_EVERY_SECONDS, now)
         }
-        self._rhythm.asking(rare | of_pods)
+        self._due_times.asking(rare | of_pods)
         return traffic_queries(self.request, self.window_seconds) | rare | of_pods
 
     @property
@@ -109,7 +110,7 @@ class TrafficMeter:
         """A query for the raw samples of a few targets, whose times show how often targets are
         scraped. None if it is not due, or not useful."""
         is_useful = self.request.is_rate and not self.request.template
-        if not is_useful or not self._rhythm.is_due(_PROBE, PROBE_EVERY_SECONDS, now):
+        if not is_useful or not self._due_times.is_due(_PROBE, PROBE_EVERY_SECONDS, now):
             return None
         measured = directions(self.request)
         # If the window holds fewer than two scrapes there are no rates; FLAGS and SPEED still name
@@ -126,15 +127,15 @@ class TrafficMeter:
         interval = scrape_interval(found)
         if interval is None:
             return False
-        self._rhythm.answered([_PROBE], now)
+        self._due_times.answered([_PROBE], now)
         # All probed targets may have been scraped a moment ago by chance; half an interval is the
         # average age.
-        ages = [self._ahead.seconds + now - times[-1] for times in found]
+        ages = [self._clock_offset.seconds + now - times[-1] for times in found]
         return self.scrapes_are_apart(interval, lag_seconds=max(interval / 2, float(np.mean(ages))))
 
     def pod_probe(self, now: float) -> str | None:
         """Like `probe`, for the samples of a few pods that kubelets report."""
-        if not self._some_pods or not self._rhythm.is_due(_POD_PROBE, PROBE_EVERY_SECONDS, now):
+        if not self._some_pods or not self._due_times.is_due(_POD_PROBE, PROBE_EVERY_SECONDS, now):
             return None
         return pod_sample_query(self._some_pods)
 
@@ -143,11 +144,11 @@ class TrafficMeter:
         interval = scrape_interval(sample_times)
         if interval is None:
             return
-        self._rhythm.answered([_POD_PROBE], now)
+        self._due_times.answered([_POD_PROBE], now)
         before = self.pod_window_seconds
         self.pod_scrapes_are_apart(interval)
         if self.pod_window_seconds != before:
-            self._rhythm.forget(_PODS)
+            self._due_times.forget(_PODS)
 
     def pod_scrapes_are_apart(self, seconds: float) -> None:
         """Set how often kubelets are scraped."""
@@ -188,10 +189,10 @@ class TrafficMeter:
             self._reading = aged(_moved(self._reading, jumped_seconds), now)
             return self._reading
         if answers:
-            self._rhythm.answered(answers, steady_now)
-        self._ahead.learn(answers, steady_now)
+            self._due_times.answered(answers, steady_now)
+        self._clock_offset.learn(answers, steady_now)
         self._remember(answers, nodes)
-        ahead_seconds = self._ahead.seconds + steady_now - now  # relative to `now`
+        ahead_seconds = self._clock_offset.seconds + steady_now - now  # relative to `now`
         self._rest()
         self._learn(answers, pods, ahead_seconds)
         self._rest()
@@ -262,7 +263,7 @@ class TrafficMeter:
         )
 
 
-class _Ahead:
+class _ClockOffset:
     """How many seconds Prometheus's clock is ahead of ours, according to the newest answers."""
 
     def __init__(self) -> None:

@@ -85,7 +85,7 @@ class TrafficReading:
         return is_given(self.capacity_source)
 
     @property
-    def is_braked(self) -> bool:
+    def is_ignored(self) -> bool:
         """True if so few nodes are fresh that none is trusted."""
         count = len(self.names)
         not_fresh = count - int(np.count_nonzero(self.is_fresh))

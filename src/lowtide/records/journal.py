@@ -86,9 +86,7 @@ def read_journal(path: Path) -> Iterator[DecisionRecord]:
                 unsound_here = f"{file}:{line_number}: no decision record: {found}"
         unsound = unsound_here or unsound
     if unsound is not None and not is_journal:
-        raise JournalError(
-            f"{unsound}; a file of `lowtide scheduler --decisions-file` would be right"
-        )
+        raise JournalError(f"{unsound}; expected a file of `lowtide scheduler --decisions-file`")
 
 
 def _read(path: Path) -> Iterator[tuple[int, DecisionRecord | str]]:

@@ -204,7 +204,7 @@ def _float(number: Any) -> float:
         return math.nan
     if isinstance(number, str):
         if number not in _INFINITIES:
-            raise RecordingError(f"{number!r} is no number; right would be 1.5, null or Infinity")
+            raise RecordingError(f"{number!r} is no number; expected 1.5, null or Infinity")
         return _INFINITIES[number]
     return float(number)
 

@@ -1,6 +1,6 @@
-"""Writes a recording while the scheduler runs, on a thread aside: the machine only hands over what
-it applied. A file that cannot be opened is rejected; what goes wrong later, or a full disk, is told
-once, and the scheduler goes on.
+"""Writes a recording while the scheduler runs, on a thread of its own: the machine only hands over
+what it applied. A file that cannot be opened is rejected. A later error, such as a full disk, is
+logged once, and the scheduler goes on.
 
 `app/scheduler` has it started and ended; `scheduler/live` tells it of each event."""
 

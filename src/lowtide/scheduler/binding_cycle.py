@@ -356,7 +356,7 @@ class BindingCycle:
 
 
 def _is_looked_up(record: PendingPod) -> bool:
-    """Whether its binding is being looked up, or waits in line for that: without a deadline."""
+    """UNCONFIRMED without a deadline: it is read now or next."""
     return record.stage is Stage.UNCONFIRMED and not record.deadlines
 
 

@@ -92,23 +92,23 @@ def deciding(
     verdict = verdicts.verdict_on(pod, asking, signature)
     profile = verdicts.profile
     writer = DecisionWriter(pod, profile.scheduler_name, verdict, turn, keep, full)
-    helpers = _Helpers(profile, verdict, turn, waited_seconds, extenders, asking)
+    participants = _Participants(profile, verdict, turn, waited_seconds, extenders, asking)
     if verdict.pod_rejection is not None:
-        return (yield from helpers.remedied(writer.pod_rejected(), {}))
+        return (yield from participants.with_post_filters(writer.pod_rejected(), {}))
     fit = feasibility(pod, verdict, waited_seconds=waited_seconds, asking=asking)
     nominated = verdict.state.row_of(pod.status.nominated_node_name)
     if nominated is not None and not fit.feasible[nominated]:
         nominated = None
     if extenders:
-        fit, nominated = yield from helpers.left(pod, fit, nominated)
+        fit, nominated = yield from participants.left(pod, fit, nominated)
     if fit.count == 0:
         nowhere = writer.nowhere(fit, verdict.gives_way_after(waited_seconds))
-        return (yield from helpers.remedied(nowhere, fit.rejected))
+        return (yield from participants.with_post_filters(nowhere, fit.rejected))
     if not full and (fit.count == 1 or nominated is not None):
         return writer.unscored(fit, nominated)
     among = verdict.rank_among(fit.feasible, asking) if fit.is_narrowed else None
     ranked = verdict.rank(asking) if among is None else among.ranked
-    points = (yield from helpers.points(pod, ranked)) if extenders else None
+    points = (yield from participants.points(pod, ranked)) if extenders else None
     return writer.best(fit, ranked, among=among, points=points, nominated=nominated)
 
 
@@ -250,7 +250,7 @@ class DecisionWriter(msgspec.Struct, frozen=True):
         return {state.names[row]: found[row] for row in sorted(found)}
 
 
-class _Helpers(msgspec.Struct, frozen=True):
+class _Participants(msgspec.Struct, frozen=True):
     """Asks extenders during a decision, and postFilter plugins for a pod that fits nowhere."""
 
     _profile: Profile
@@ -291,7 +291,7 @@ class _Helpers(msgspec.Struct, frozen=True):
         points[rows] = [by_name.get(names[row], 0) for row in rows]
         return points
 
-    def remedied(
+    def with_post_filters(
         self, decision: Decision, also_rejected: Mapping[int, NodeRejection]
     ) -> ExtenderDialogue[Decision]:
         """The decision with what postFilter plugins can do for the pod. As in filtering,

@@ -29,8 +29,8 @@ class Nominations:
             self._nominate(pod, name, now)
 
     def pod_changed(self, record: PendingPod, pod: Pod, now: float) -> None:
-        """Take the nomination from the status, unless that is unchanged or echoes a write of ours:
-        then the write of a newer nomination may still be on its way."""
+        """Take a changed nomination from the status. If the status did not change, or only echoes
+        a write of ours, keep the one in memory: a newer write may still be on its way."""
         name = pod.status.nominated_node_name
         is_known = record.pod.status.nominated_node_name == name
         if is_known or _is_echo(record, name):
@@ -38,8 +38,8 @@ class Nominations:
         self._nominate(pod, name, now)
 
     def decided(self, decision: Decision, record: PendingPod, now: float) -> None:
-        """A pod that got no node keeps its nomination if the postFilter answer does not mention
-        it. Without an answer, as after a rejection in Reserve or Permit, it loses it."""
+        """The pod got no node. A postFilter answer sets or keeps its nomination. Without an answer,
+        as after a rejection in Reserve or Permit, the pod loses it."""
         found, name = decision.post_filtered, ""
         if found is not None:
             name = found.nominated_node_name or ""

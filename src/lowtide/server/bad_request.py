@@ -44,12 +44,12 @@ class TooMuchAskedError(BadRequestError):
 def why_unreadable(error: Exception, data: Any, *, at: str, right: str) -> BadRequestError:
     """`data` is the JSON of what stands at `at`, empty for the body; `right` is what fits there."""
     if not memoryview(data):
-        return BadRequestError(f"{at or 'the body'} is empty; right would be {right}")
+        return BadRequestError(f"{at or 'the body'} is empty; expected {right}")
     if isinstance(error, RecursionError):
-        return BadRequestError(f"{at or 'the body'} is nested too deeply; right would be {right}")
+        return BadRequestError(f"{at or 'the body'} is nested too deeply; expected {right}")
     if not isinstance(error, msgspec.ValidationError):
         problem = _lowered(str(error).removeprefix("JSON is malformed: "))
-        return BadRequestError(f"{at or 'the body'} is not JSON: {problem}; right would be {right}")
+        return BadRequestError(f"{at or 'the body'} is not JSON: {problem}; expected {right}")
     if "out of range" in str(error) and isinstance(error.__context__, msgspec.ValidationError):
         # Without types no number is found that large; the reading before this one knew the field.
         error = error.__context__
@@ -68,7 +68,7 @@ def _why_not_fitting(error: str, data: Any, at: str, right: str) -> str:
     missing = _MISSING.fullmatch(problem)
     if missing is not None:
         where = f"{at}{path}".lstrip(".")
-        return f"{where or 'the body'} has no {missing['name']}; right would be {right}"
+        return f"{where or 'the body'} has no {missing['name']}; expected {right}"
     expected = _EXPECTED.fullmatch(problem)
     place, value = _place(data, _STEP.findall(path), expected["got"] if expected else None)
     name = f"{at}{place or path}".lstrip(".") or "the body"
@@ -76,8 +76,8 @@ def _why_not_fitting(error: str, data: Any, at: str, right: str) -> str:
         return f"{name} cannot be read: {_lowered(problem)}"
     wanted = right if name == "the body" else _wanted(expected["right"]) + (expected["limit"] or "")
     if place is None:
-        return f"{name} cannot be read; right would be {wanted}"
-    return f"{name} is {value}; right would be {wanted}"
+        return f"{name} cannot be read; expected {wanted}"
+    return f"{name} is {value}; expected {wanted}"
 
 
 def _lowered(sentence: str) -> str:

@@ -164,7 +164,7 @@ async def read_body(
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":
         raise BodyEncodedError(
-            f"the request's body has the Content-Encoding {encoding}; right would be none"
+            f"the request's body has the Content-Encoding {encoding}; expected none"
         )
     if request.content_length is not None and request.content_length > limit_bytes:
         raise BodyTooLargeError(limit_bytes)

@@ -82,12 +82,12 @@ def _number(request: web.Request, name: str, *, default: float, most: float) -> 
     except ValueError:
         number = 0.0
     if not 0 < number <= most:
-        raise ValueError(f"{name} is {text!r}; right would be a number above 0 and up to {most:g}")
+        raise ValueError(f"{name} is {text!r}; expected a number above 0 and up to {most:g}")
     return number
 
 
 def _form(request: web.Request) -> Callable[[Stacks], str]:
     name = request.query.get("format", "collapsed")
     if name not in _FORMS:
-        raise ValueError(f"format is {name!r}; right would be {' or '.join(_FORMS)}")
+        raise ValueError(f"format is {name!r}; expected {' or '.join(_FORMS)}")
     return _FORMS[name]

@@ -128,9 +128,7 @@ def extender_routes(
             return handling.reject("bind", 404, "no-bind", _BIND_IS_OFF)
         metrics.rejected("path")
         known = ", ".join(paths)
-        return _rejection(
-            404, f"{request.path} is no path of this extender; right would be {known}"
-        )
+        return _rejection(404, f"{request.path} is no path of this extender; expected {known}")
 
     # Whatever else is served goes before it; of "/" alone the routes have to be added before.
     elsewhere = web.route("*", "/{path:.*}", unknown)
@@ -252,7 +250,7 @@ class _Answering:
         return _Answer(answer, request.asked.pod, count, outcome)
 
     async def preempt(self, body: Body) -> _Answer:
-        request = await self._aside(preemption_request, body)
+        request = await self._off_thread(preemption_request, body)
         advice, answer = await self._advised(
             "preempt",
             self._asking.preempt(request.asked),
@@ -263,7 +261,7 @@ class _Answering:
         return _Answer(answer, request.asked.pod, len(request.victims), outcome)
 
     async def bind(self, body: Body) -> _Answer:
-        request = await self._aside(binding_request, body)
+        request = await self._off_thread(binding_request, body)
         try:
             error = await self._asking.bind(request.pod, request.node_name)
         except Exception as failure:
@@ -274,9 +272,9 @@ class _Answering:
 
     async def _nodes_request(self, body: Body) -> NodesRequest:
         quick = quick_nodes_request(body, self._lists)
-        return await self._aside(nodes_request, body) if quick is None else quick
+        return await self._off_thread(nodes_request, body) if quick is None else quick
 
-    async def _aside(self, read: Callable[[Body], T], body: Body) -> T:
+    async def _off_thread(self, read: Callable[[Body], T], body: Body) -> T:
         """On a thread, while the event loop goes on; one at a time, so that it has its turns."""
         async with self._reading:
             return await asyncio.to_thread(read, body)

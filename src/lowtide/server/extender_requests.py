@@ -132,7 +132,7 @@ def quick_nodes_request(body: Body, lists: NameLists) -> NodesRequest | None:
 
 
 def nodes_request(body: Body, *, within_seconds: float = _NODES_SECONDS) -> NodesRequest:
-    """To be called aside from the event loop, as it may take that long."""
+    """Call it on another thread than the event loop's, because it may take that long."""
     _reject_other_than_utf8(body)
     args = _words(_ARGS, body, _NODES_FORM, counted="Nodes.items")
     pod = _pod(args.pod)
@@ -142,7 +142,7 @@ def nodes_request(body: Body, *, within_seconds: float = _NODES_SECONDS) -> Node
     if args.nodes is None:
         if not is_by_name:
             raise BadRequestError(
-                f"the body has neither Nodes nor NodeNames; right would be {_NODES_FORM}"
+                f"the body has neither Nodes nor NodeNames; expected {_NODES_FORM}"
             )
         return NodesRequest(Asked(pod, names), None, is_by_name)
     seen = _nodes_seen(args.nodes.items or (), within_seconds)
@@ -184,9 +184,9 @@ def binding_request(body: Body) -> BindingRequest:
     ):
         if len(value) > _LONGEST_NAME or not _NAME.fullmatch(value):
             problem = f"{field} is {shown(value)}" if value else f"the body has no {field}"
-            raise BadRequestError(f"{problem}; right would be a name as Kubernetes has them")
+            raise BadRequestError(f"{problem}; expected a name as Kubernetes has them")
     if len(args.pod_uid) > _LONGEST_NAME or not _UID.fullmatch(args.pod_uid):
-        raise BadRequestError(f"PodUID is {shown(args.pod_uid)}; right would be the uid of the pod")
+        raise BadRequestError(f"PodUID is {shown(args.pod_uid)}; expected the uid of the pod")
     meta = ObjectMeta(name=args.pod_name, namespace=args.pod_namespace, uid=args.pod_uid)
     return BindingRequest(Pod(metadata=meta), args.node)
 
@@ -252,7 +252,7 @@ def _victims(args: PreemptionArgs[msgspec.Raw, ObjectNamed]) -> dict[str, Victim
     if args.node_name_to_victims is None:
         raise BadRequestError(
             "the body has neither NodeNameToVictims nor NodeNameToMetaVictims; "
-            f"right would be {_PREEMPTION_FORM}"
+            f"expected {_PREEMPTION_FORM}"
         )
     return {
         name: Victims(
@@ -292,16 +292,16 @@ def _reject_unusable(names: Sequence[str], place: Callable[[int], str], right: s
     first: dict[str, int] = {}
     for at, name in enumerate(names):
         if not name:
-            raise BadRequestError(f"{place(at)} is missing or empty; right would be {right}")
+            raise BadRequestError(f"{place(at)} is missing or empty; expected {right}")
         if len(name) > _LONGEST_NAME:
             raise BadRequestError(
                 f"{place(at)} is {shown(name)} and has {len(name)} characters; "
-                f"right would be {right}, of at most {_LONGEST_NAME}"
+                f"expected {right}, of at most {_LONGEST_NAME}"
             )
         if name in first:
             raise BadRequestError(
                 f"{place(at)} is {shown(name)} as {place(first[name])} is; "
-                f"right would be {right}, each once"
+                f"expected {right}, each once"
             )
         first[name] = at
 
@@ -316,7 +316,7 @@ def _reject_large_numbers_in(value: Any, path: str) -> None:
     if isinstance(value, int) and not _LEAST_INT32 <= value <= _LARGEST_INT32:
         raise BadRequestError(
             f"{path} is {shown(value)}; "
-            f"right would be a whole number from {_LEAST_INT32} to {_LARGEST_INT32}"
+            f"expected a whole number from {_LEAST_INT32} to {_LARGEST_INT32}"
         )
     if isinstance(value, list):
         for at, each in enumerate(value):

@@ -94,7 +94,7 @@ def reject_large_object(json: msgspec.Raw, place: str) -> None:
         return
     if data.nbytes > MOST_OBJECT_BYTES:
         raise TooMuchAskedError(
-            f"{place} has {data.nbytes} bytes; right would be at most {MOST_OBJECT_BYTES}"
+            f"{place} has {data.nbytes} bytes; expected at most {MOST_OBJECT_BYTES}"
         )
     copy = bytes(data)
     if sum(map(copy.count, _BEFORE_EACH_VALUE)) > MOST_VALUES:

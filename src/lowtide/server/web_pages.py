@@ -43,7 +43,7 @@ def rejection_of(request: web.BaseRequest, *, is_on_loopback: bool) -> RejectedR
         return RejectedRequest(403, "origin", error + f"open {request.path} in a window of its own")
     if request.method == "POST" and request.content_type != JSON:
         given = request.headers.get("Content-Type", "")
-        error = f"the request has the Content-Type {given!r}; right would be {JSON}"
+        error = f"the request has the Content-Type {given!r}; expected {JSON}"
         return RejectedRequest(415, "content-type", error)
     return None
 

@@ -20,7 +20,7 @@ class SourceNumbers:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredNumbers:
     traffic: SourceNumbers
-    is_traffic_braked: bool | None  # None before the first reading
+    is_traffic_ignored: bool | None  # None before the first reading
     usage: SourceNumbers
     queries: SourceNumbers  # of plugins' own
 
@@ -40,13 +40,13 @@ class MeasuredGauges(Collector):
 
 
 def _gauges(numbers: MeasuredNumbers | None) -> Iterator[Metric]:
-    braked = GaugeMetricFamily(
+    ignored = GaugeMetricFamily(
         "lowtide_readings_ignored",
         "1 while traffic does not count, as too few nodes have a fresh reading of it",
     )
-    if numbers is not None and numbers.is_traffic_braked is not None:
-        braked.add_metric((), int(numbers.is_traffic_braked))
-    yield braked
+    if numbers is not None and numbers.is_traffic_ignored is not None:
+        ignored.add_metric((), int(numbers.is_traffic_ignored))
+    yield ignored
     yield from _source(
         numbers.traffic if numbers else None,
         GaugeMetricFamily(

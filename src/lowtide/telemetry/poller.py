@@ -19,7 +19,7 @@ from lowtide.readings.request import TrafficRequest, directions, duration
 from lowtide.readings.rest import Rest, no_rest
 from lowtide.telemetry.errors import PrometheusError
 from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, Outage, poll_for_ever
-from lowtide.telemetry.prometheus import Aside, Prometheus, at_once
+from lowtide.telemetry.prometheus import OffThread, Prometheus, at_once
 
 log = Log("telemetry")
 
@@ -29,7 +29,7 @@ class TrafficPoller:
 
     `clock` tells seconds since 1970, by which readings are dated; `steady_clock` never jumps.
     `first_result` is set once the first poll has ended, well or badly, and its reading was
-    published. Readings are made aside, but published by whoever polls."""
+    published. Readings are made on another thread, but published by whoever polls."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class TrafficPoller:
         clock: Callable[[], float],
         steady_clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
-        aside: Aside = at_once,
+        off_thread: OffThread = at_once,
         rest: Rest = no_rest,
     ) -> None:
         self.first_result = asyncio.Event()
@@ -55,11 +55,11 @@ class TrafficPoller:
         self._clock = clock
         self._steady_clock = steady_clock
         self._sleep = sleep
-        self._aside = aside
+        self._off_thread = off_thread
         self._outage = Outage()
         self._unusable: dict[State, tuple[str, ...]] = {}
         self._unanswered: AbstractSet[str] = frozenset()  # beside what is measured
-        self._is_braked = False
+        self._is_ignored = False
         self._has_read = False  # whether traffic was answered at least once
         self.polls: Counter[str] = Counter()  # by result, since the start
 
@@ -82,7 +82,7 @@ class TrafficPoller:
             reading = await self._ask()
         self.first_result.set()
         if self._has_read:
-            self._report_brake(reading)
+            self._report_ignored(reading)
         if not self._outage.is_on:
             self._report_nodes(reading)
         await self._probe_pods()
@@ -96,7 +96,7 @@ class TrafficPoller:
         self.polls["failure" if failures else "success"] += 1
         now, steady_now = self._clock(), self._steady_clock()
         pods = list(self._pods())  # others come and go meanwhile
-        reading = await self._aside(
+        reading = await self._off_thread(
             partial(self._meter.take, answers, nodes, pods, now, steady_now=steady_now)
         )
         self._report_failures(failures, answers.keys(), steady_now)
@@ -179,11 +179,11 @@ class TrafficPoller:
             of=len(reading.names),
         )
 
-    def _report_brake(self, reading: TrafficReading) -> None:
-        if reading.is_braked == self._is_braked:
+    def _report_ignored(self, reading: TrafficReading) -> None:
+        if reading.is_ignored == self._is_ignored:
             return
-        self._is_braked = reading.is_braked
-        if reading.is_braked:
+        self._is_ignored = reading.is_ignored
+        if reading.is_ignored:
             log.warning(
                 "Too few nodes have a fresh traffic reading: traffic does not count until more do",
                 fresh=int(reading.is_fresh.sum()),

@@ -1,5 +1,5 @@
-"""What the pollers have in common: their rhythm, when nobody answers, and how many nodes a log line
-names."""
+"""What the pollers have in common: the time between polls, backoff when nobody answers, and how
+many nodes a log line names."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final

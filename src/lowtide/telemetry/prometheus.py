@@ -29,8 +29,8 @@ from lowtide.telemetry.prometheus_endpoints import (
 )
 
 __all__ = [
-    "Aside",
     "KubeServiceProxy",
+    "OffThread",
     "Prometheus",
     "PrometheusError",
     "at_once",
@@ -46,15 +46,15 @@ LONGEST_BACKOFF_SECONDS: Final = 60.0
 Result = TypeVar("Result")
 
 
-class Aside(Protocol):
-    """Does what takes long with many nodes where the event loop need not wait for it, one thing
-    at a time; its result or error is that of the work."""
+class OffThread(Protocol):
+    """Runs work that takes long with many nodes on another thread, one piece at a time, so that the
+    event loop does not wait. Returns the work's result or raises its error."""
 
     def __call__(self, work: Callable[[], Result], /) -> Awaitable[Result]: ...
 
 
 async def at_once(work: Callable[[], Result], /) -> Result:
-    """Not aside at all."""
+    """Do the work on this thread."""
     return work()
 
 
@@ -73,7 +73,7 @@ class Prometheus:
 
     Of several addresses the first that answers is asked; one that fails is left alone for a
     while. `clock` never jumps. The first query opens the connections; `close` ends them. Answers
-    are read aside."""
+    are read on another thread."""
 
     def __init__(
         self,
@@ -81,13 +81,13 @@ class Prometheus:
         *,
         clock: Callable[[], float],
         proxy: KubeServiceProxy | None = None,
-        aside: Aside = at_once,
+        off_thread: OffThread = at_once,
         rest: Rest = no_rest,
     ) -> None:
         credentials = Credentials(access)
         self._intake = Intake()
         self._clock = clock
-        self._aside = aside
+        self._off_thread = off_thread
         self._candidates = [
             _Candidate(self._endpoint(_parsed(address), access, credentials, proxy))
             # Without any address the missing one is told like a malformed one.
@@ -160,7 +160,7 @@ class Prometheus:
             failures_before = candidate.failures
             try:
                 answer = await candidate.endpoint.ask(promql)
-                result = await self._aside(partial(read, answer, promql))
+                result = await self._off_thread(partial(read, answer, promql))
             except AddressFailure as error:
                 # Not the error itself is kept: its frames hold the answer, which may be large.
                 failure = AddressFailure(error.address, error.text, error.fault)

@@ -22,7 +22,7 @@ from lowtide.readings.request import UNAME, UNAME_LABELS
 from lowtide.readings.series import Series
 from lowtide.telemetry.errors import PrometheusError
 from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, Outage, poll_for_ever
-from lowtide.telemetry.prometheus import Aside, Prometheus, at_once
+from lowtide.telemetry.prometheus import OffThread, Prometheus, at_once
 
 log = Log("telemetry")
 
@@ -35,7 +35,7 @@ class QueryPoller:
 
     `clock` tells seconds since 1970, by which readings are dated; `steady_clock` never jumps.
     `first_result` is set once the first poll has ended, well or badly, and its reading was
-    published. Series are matched aside, but published by whoever polls."""
+    published. Series are matched on another thread, but published by whoever polls."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class QueryPoller:
         clock: Callable[[], float],
         steady_clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
-        aside: Aside = at_once,
+        off_thread: OffThread = at_once,
     ) -> None:
         self.first_result = asyncio.Event()
         self.polls: Counter[str] = Counter()  # by result, since the start
@@ -58,7 +58,7 @@ class QueryPoller:
         self._clock = clock
         self._steady_clock = steady_clock
         self._sleep = sleep
-        self._aside = aside
+        self._off_thread = off_thread
         self._values: Mapping[str, float] = {}
         self._sampled_at = math.nan
         self._answered_at = -math.inf  # by the steady clock
@@ -90,7 +90,7 @@ class QueryPoller:
         if VALUE in answers:
             self._answered_at, self._sampled_at = now, self._clock()
             matched = partial(values_by_node, self._query, answers[VALUE], self._uname, list(nodes))
-            self._values = await self._aside(matched)
+            self._values = await self._off_thread(matched)
         elif now - self._answered_at > self._query.stale_after_seconds:
             self._values = {}
         reading = query_reading(self._values, sampled_at=self._sampled_at)

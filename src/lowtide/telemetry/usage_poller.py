@@ -19,7 +19,7 @@ from lowtide.readings.usage import (
     without_usage,
 )
 from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, Outage, poll_for_ever
-from lowtide.telemetry.prometheus import Aside, at_once
+from lowtide.telemetry.prometheus import OffThread, at_once
 
 log = Log("telemetry")
 
@@ -31,8 +31,8 @@ class UsagePoller:
 
     `clock` tells seconds since 1970, since metrics-server's times are compared with it.
     `allocatable` is what the known nodes have. `first_result` is set once the first poll has
-    ended, well or badly, and its reading was published. Readings are made aside, but published by
-    whoever polls."""
+    ended, well or badly, and its reading was published. Readings are made on another thread, but
+    published by whoever polls."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class UsagePoller:
         publish: Callable[[Reading], None],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
-        aside: Aside = at_once,
+        off_thread: OffThread = at_once,
     ) -> None:
         self.first_result = asyncio.Event()
         self.polls: Counter[str] = Counter()  # by result, since the start
@@ -53,7 +53,7 @@ class UsagePoller:
         self._publish = publish
         self._clock = clock
         self._sleep = sleep
-        self._aside = aside
+        self._off_thread = off_thread
         self._samples: Mapping[str, UsageSample] = {}
         self._outage = Outage()
         self._unknown: tuple[str, ...] = ()
@@ -75,11 +75,11 @@ class UsagePoller:
         self._report_outage(answer, now)
         if not isinstance(answer, NoUsage):
             self._samples = not_ahead(answer, now)
-        reading = await self._aside(
+        reading = await self._off_thread(
             partial(usage_reading, self._request, self._samples, nodes, now)
         )
         if not isinstance(answer, NoUsage):
-            unknown = await self._aside(partial(without_usage, reading, nodes))
+            unknown = await self._off_thread(partial(without_usage, reading, nodes))
             self._report_nodes(unknown, len(nodes))
         self._publish(reading)
         self.first_result.set()

@@ -225,6 +225,22 @@ def test_what_was_measured_whole_stays_so_whatever_times_a_later_reading_tells()
     assert incoming(state) == [0.0, 0.0]
 
 
+def test_a_pod_measured_whole_stays_so_when_it_restarts_and_its_labels_change() -> None:
+    state = two(started(pod("p", on="b"), 10))
+    state.publish(SOURCE, measured("a", "b", sampled_at=50))
+    running = {"running": {"startedAt": "2026-01-01T00:00:49Z"}}
+    status = {
+        "phase": "Running",
+        "startTime": "2026-01-01T00:00:10Z",
+        "containerStatuses": [{"name": "main", "state": running, "restartCount": 1}],
+    }
+    restarted = pod("p", carries=7, on="b")
+    state.place(
+        msgspec.structs.replace(restarted, status=msgspec.convert(status, type(restarted.status)))
+    )
+    assert incoming(state) == [0.0, 0.0]
+
+
 def test_a_pod_that_went_is_not_looked_for_by_the_next_reading() -> None:
     state = two(pod("p", on="b"))
     state.remove_pod("default/p")

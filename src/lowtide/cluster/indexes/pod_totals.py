@@ -18,8 +18,7 @@ from lowtide.objects.node import Node
 from lowtide.objects.quantity import LARGEST
 from lowtide.objects.requests import CPU, MEMORY
 
-# Hardly a pod does without these, and each is decided by them: the first one must not wait for
-# columns that add up what all others request.
+# Almost every pod requests these, so they are built in advance.
 _ALWAYS_KEPT = (CPU, MEMORY, *NONZERO.values())
 NO_PODS = 2**31  # more than any pod's priority
 

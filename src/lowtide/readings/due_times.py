@@ -9,7 +9,7 @@ from typing import Final
 UNANSWERED_AGAIN_SECONDS: Final = 60.0
 
 
-class Rhythm:
+class DueTimes:
     def __init__(self) -> None:
         self._asked_at: dict[str, float] = {}
         self._unanswered: set[str] = set()
