@@ -61,7 +61,9 @@ def doctor(
     prometheus_address: str | None,
     output: str,
 ) -> None:
-    """Checks that metrics reach the scheduler and shows how to fix what is missing.
+    """Checks that metrics reach the scheduler.
+
+    Shows how to fix what is missing.
 
     From the exporters to the scores: prints for each node which series matched by which label, its
     devices, link speed, age and state; then each fault, with lines to paste that fix it. Reads
