@@ -78,20 +78,20 @@ class JudgedAnew:
 
     def _turn(self, columns: dict[str, FloatArray], others: dict[str, float]) -> None:
         receive, transmit = columns[RECEIVE_COLUMN], columns[TRANSMIT_COLUMN]
-        is_believed = (columns[STATE] == FRESH) & np.isfinite(columns[SHARE])
+        is_trusted = (columns[STATE] == FRESH) & np.isfinite(columns[SHARE])
         was = _value(self.recorded, receive, transmit)
-        is_more = is_believed & (columns[VALUE_COLUMN] > was * (1 + _AS_FAR_AS_FLOATS_TELL))
+        is_more = is_trusted & (columns[VALUE_COLUMN] > was * (1 + _AS_FAR_AS_FLOATS_TELL))
         self._on_several_links = max(self._on_several_links, int(is_more.sum()))
         share = loaded(self._request, receive, transmit) / columns[CAPACITY]
-        columns[SHARE] = _with_average(share, is_believed)
-        value = _with_average(_value(self._request, receive, transmit), is_believed)
+        columns[SHARE] = _with_average(share, is_trusted)
+        value = _with_average(_value(self._request, receive, transmit), is_trusted)
         columns[VALUE_COLUMN] = value
-        if is_believed.any():
-            highest = float(value[is_believed].max())
+        if is_trusted.any():
+            highest = float(value[is_trusted].max())
             columns[HIGHEST_VALUE] = np.full(len(value), highest)
             others[HIGHEST_VALUE] = highest
-            others[SHARE] = float(columns[SHARE][is_believed].mean())
-            others[VALUE_COLUMN] = float(value[is_believed].mean())
+            others[SHARE] = float(columns[SHARE][is_trusted].mean())
+            others[VALUE_COLUMN] = float(value[is_trusted].mean())
 
     def _judged_hot(self, reading: Reading, columns: dict[str, FloatArray]) -> FloatArray:
         """One that was hot is, until it has cooled."""
@@ -117,9 +117,9 @@ def _value(request: TrafficRequest, receive: FloatArray, transmit: FloatArray) -
     return value * request.window_seconds if request.measure == "increase" else value
 
 
-def _with_average(values: FloatArray, is_believed: BoolArray) -> FloatArray:
-    average = float(values[is_believed].mean()) if is_believed.any() else np.nan
-    return np.where(is_believed, values, average)
+def _with_average(values: FloatArray, is_trusted: BoolArray) -> FloatArray:
+    average = float(values[is_trusted].mean()) if is_trusted.any() else np.nan
+    return np.where(is_trusted, values, average)
 
 
 def _shown(value: object) -> str:
