@@ -1,6 +1,6 @@
 """Lowtide places Kubernetes pods on nodes whose network is quiet.
 
-`run` is the command line; whoever has plugins of their own gives them to it."""
+`run` is the command line; pass your own plugins to it."""
 
 import collections.abc
 import typing

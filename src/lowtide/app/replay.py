@@ -199,7 +199,8 @@ def _rerun(
 def _sources(
     header: Header, here: Sequence[Hashable], then: Sequence[Hashable | None]
 ) -> list[Hashable | None]:
-    """Where no plugin here reads the recorded traffic, links are told of by it all the same."""
+    """The sources by place. Recorded traffic is among them even if no plugin here reads it: links
+    are reported by it."""
     found = sources_by_place(header, here)
     if not any(isinstance(each, TrafficRequest) for each in found):
         for place, each in enumerate(header.sources):

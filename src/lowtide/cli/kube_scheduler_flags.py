@@ -42,7 +42,7 @@ _WHY: Final = {
 
 
 def kube_scheduler_flags(command: Command) -> Callable[..., Any]:
-    """Adds them, hidden. They are told once logging is set up, by `log_ignored`."""
+    """Adds them, hidden. `log_ignored` logs those that are given, once logging is set up."""
 
     @wraps(command)
     def without_them(*arguments: Any, **given: Any) -> Any:

@@ -172,7 +172,7 @@ def _figures(comparison: Comparison) -> Table:
 
 
 def _readings(comparison: Comparison) -> str | None:
-    """Of what links are told."""
+    """The line about links; None if none were recorded."""
     links = comparison.rows[0].links
     return None if links is None else f"Links: {links.counted}{links.averaging}."
 

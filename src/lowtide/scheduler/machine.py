@@ -297,10 +297,8 @@ class Machine:
         self._turns += 1
         if decision.node_name is not None:
             return self._binding.begin(record, decision, cycle.asking, now)
-        actions, found = (
-            self._failures.no_node(record, decision, cycle.asking, now),
-            decision.post_filtered,
-        )
+        actions = self._failures.no_node(record, decision, cycle.asking, now)
+        found = decision.post_filtered
         if found is not None and found.eviction is not None:
             actions += self._preemption.begin(record, found.eviction, now)
         return actions
